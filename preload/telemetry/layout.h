@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telemetry layout: what one process shares with its observers, as one memory-mapped file.
+ *
+ * `<run directory>/telemetry/<pid>.gml` is created at the first served or observed call and stays
+ * when the process ends, however it ends. No pointers, little endian, every field naturally
+ * aligned. Readers only map it; reading costs the writer nothing.
+ *
+ * A device block is guarded by its `sequence`: odd while the writer is inside, so a reader copies
+ * the block, and takes the copy only if `sequence` was even and the same before and after.
+ *
+ * The Python mirror gml_run/_abi.py is generated from the lists here by `make gen`. */
+#ifndef GML_TELEMETRY_LAYOUT_H
+#define GML_TELEMETRY_LAYOUT_H
+
+#include "core/stats.h"
+
+#include <stdint.h>
+
+#define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
+#define GML_TELEMETRY_VERSION 1u
+#define GML_TELEMETRY_DEVICES 16
+#define GML_TELEMETRY_OOMS 32
+#define GML_TELEMETRY_MAP_CELLS 512
+#define GML_TELEMETRY_SIZE_CLASSES 48 /* class i counts requests of (2^(i-1), 2^i] bytes */
+#define GML_TELEMETRY_TEXT 256
+
+/* X(name, meaning): counters of the whole process, each a uint64_t. */
+#define GML_PROCESS_FIELDS(X)                                                                  \
+    X(served_calls, "allocation and free calls that the heap served")                          \
+    X(forwarded_calls, "allocation and free calls passed to the real driver")                  \
+    X(observed_calls, "allocations and frees of PyTorch's own allocator that were watched")    \
+    X(captures, "stream captures begun")                                                       \
+    X(degraded, "1: an internal fault was met, new requests go to the driver")                 \
+    X(torch_seen, "1: PyTorch's CUDA library is loaded")                                       \
+    X(reporter_seen, "1: PyTorch's memory reports arrive")                                     \
+    X(async_seen, "1: cudaMallocAsync arrived")                                                \
+    X(backend_dropped, "1: backend:native or expandable_segments of the user's was replaced")
+
+/* X(name, meaning): counters of PyTorch's own allocator on one device (`observe` and the forced
+ * backends), each a uint64_t. */
+#define GML_TORCH_FIELDS(X)                                                                    \
+    X(torch_allocated_bytes, "allocated, as PyTorch reports it")                               \
+    X(torch_reserved_bytes, "reserved, as PyTorch reports it")                                 \
+    X(torch_peak_allocated_bytes, "highest allocated")                                         \
+    X(torch_peak_reserved_bytes, "highest reserved")                                           \
+    X(torch_at_peak_allocated_bytes, "allocated when reserved was at its peak")                \
+    X(torch_allocs, "blocks that PyTorch's allocator gave out")                                \
+    X(torch_frees, "blocks that it took back")                                                 \
+    X(torch_ooms, "out-of-memory reports")
+
+/* X(name, meaning): figures of the device itself, each a uint64_t. */
+#define GML_DEVICE_FIELDS(X)                                                                   \
+    X(total_bytes, "memory of the device")                                                     \
+    X(free_bytes, "free memory of the device at the last look")                                \
+    X(peak_used_bytes, "most memory seen in use on the device, by all processes")              \
+    X(driver_live_bytes, "live bytes of calls passed to the real driver")                      \
+    X(peak_driver_live_bytes, "highest driver_live_bytes")                                     \
+    X(updated_ns, "CLOCK_MONOTONIC time of the last change")
+
+/* X(type, name, meaning): one out-of-memory failure. */
+#define GML_OOM_FIELDS(X)                                                                      \
+    X(uint64_t, time_ns, "CLOCK_REALTIME")                                                     \
+    X(uint64_t, device, "device index")                                                        \
+    X(uint64_t, request_bytes, "size asked for")                                               \
+    X(uint64_t, stream, "stream it was asked on; all ones when none")                          \
+    X(uint64_t, live_bytes, "live then")                                                       \
+    X(uint64_t, requested_bytes, "requested then")                                             \
+    X(uint64_t, reserved_bytes, "reserved then")                                               \
+    X(uint64_t, stream_held_bytes, "waiting on other streams then")                            \
+    X(uint64_t, largest_servable_bytes, "largest request that was servable then")              \
+    X(uint64_t, largest_gap_bytes, "largest request that was servable without stitching")      \
+    X(uint64_t, free_bytes, "free on the device then, as the driver reports it")               \
+    X(uint64_t, total_bytes, "memory of the device")                                           \
+    X(uint64_t, source, "0 heap, 1 PyTorch's own allocator, 2 the real driver")
+
+typedef struct gml_oom_record {
+#define X(type, name, meaning) type name;
+    GML_OOM_FIELDS(X)
+#undef X
+} gml_oom_record;
+
+typedef struct gml_device_block {
+    uint64_t sequence;
+    uint64_t present; /* 1 once this device was used */
+    char name[GML_TELEMETRY_TEXT];
+#define X(name, meaning) uint64_t name;
+    GML_DEVICE_FIELDS(X)
+    GML_TORCH_FIELDS(X)
+#undef X
+    gml_stats stats;
+    uint64_t size_counts[GML_TELEMETRY_SIZE_CLASSES];
+    /* The physical memory, chunk ids in equal cells: 0 no memory, 1 idle, 2 idle and aliased,
+     * 3..10 live in eighths of the cell, 128 added when most of it is live in a stitched arena. */
+    uint8_t map[GML_TELEMETRY_MAP_CELLS];
+} gml_device_block;
+
+typedef struct gml_telemetry {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes; /* offset of `devices` */
+    uint64_t total_bytes;  /* size of the file */
+    uint64_t pid;
+    uint64_t parent_pid;
+    uint64_t start_ns;     /* CLOCK_REALTIME at creation */
+    uint64_t rank;         /* all ones when the environment names none */
+    uint64_t local_rank;
+    uint64_t simulated;
+    char allocator[32];
+    char intercept[32];
+    char goal[32];
+    char command[GML_TELEMETRY_TEXT]; /* /proc/self/cmdline, NUL separated, cut */
+    char message[GML_TELEMETRY_TEXT]; /* the last thing that an observer should tell the user */
+    uint64_t oom_count;               /* all failures; the last GML_TELEMETRY_OOMS are kept */
+#define X(name, meaning) uint64_t name;
+    GML_PROCESS_FIELDS(X)
+#undef X
+    gml_oom_record ooms[GML_TELEMETRY_OOMS];
+    gml_device_block devices[GML_TELEMETRY_DEVICES];
+} gml_telemetry;
+
+#endif
