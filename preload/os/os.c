@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls of the preloaded library: clocks, the shared telemetry file, process facts. */
+#define _GNU_SOURCE
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gml_os_monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t gml_os_coarse_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t gml_os_realtime_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+uint64_t gml_os_pid(void)
+{
+    return (uint64_t)getpid();
+}
+
+uint64_t gml_os_parent_pid(void)
+{
+    return (uint64_t)getppid();
+}
+
+void *gml_os_create_shared(const char *path, size_t bytes, bool *out_exists)
+{
+    int saved = errno;
+    void *pages = NULL;
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    *out_exists = file < 0 && errno == EEXIST;
+    if (file >= 0) {
+        /* Allocating the blocks now turns a full disk into an error here instead of a SIGBUS later. */
+        if (posix_fallocate(file, 0, (off_t)bytes) == 0) {
+            pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+            if (pages == MAP_FAILED)
+                pages = NULL;
+        }
+        if (pages == NULL)
+            (void)unlink(path);
+        (void)close(file);
+    }
+    errno = saved;
+    return pages;
+}
+
+void gml_os_make_directory(const char *path)
+{
+    int saved = errno;
+    (void)mkdir(path, 0755);
+    errno = saved;
+}
+
+size_t gml_os_read_file(const char *path, void *buffer, size_t capacity)
+{
+    int saved = errno;
+    size_t filled = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        while (filled < capacity) {
+            ssize_t got = read(file, (char *)buffer + filled, capacity - filled);
+            if (got <= 0)
+                break;
+            filled += (size_t)got;
+        }
+        (void)close(file);
+    }
+    errno = saved;
+    return filled;
+}
+
+void gml_os_write_line(const char *text)
+{
+    int saved = errno;
+    static char newline[] = "\n";
+    char copy[512];
+    size_t length = strlen(text) < sizeof copy ? strlen(text) : sizeof copy;
+    memcpy(copy, text, length);
+    struct iovec parts[2] = {{copy, length}, {newline, 1}};
+    ssize_t ignored = writev(STDERR_FILENO, parts, 2);
+    (void)ignored;
+    errno = saved;
+}
