@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child's environment: the user's own, plus LD_PRELOAD and our GML_* variables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from gml_run.config import RunOptions
+from gml_run.native import Native
+
+_UNSAFE = re.compile(r"[\s:$]")  # separators of LD_PRELOAD, and the loader's own substitutions
+
+
+def user_environment() -> dict[str, str]:
+    """The environment as it was handed to us.
+
+    In the C locale the interpreter sets LC_CTYPE for itself (PEP 538); the child must not see that.
+    """
+    environ = dict(os.environ)
+    if "LC_CTYPE" in environ:
+        try:
+            with open("/proc/self/environ", "rb") as file:
+                given = file.read().split(b"\0")
+        except OSError:
+            return environ
+        if not any(entry.startswith(b"LC_CTYPE=") for entry in given):
+            del environ["LC_CTYPE"]
+    return environ
+
+
+def run_variables(options: RunOptions, run_dir: str | None) -> dict[str, str]:
+    """The GML_* variables that carry the options to the libraries in the child."""
+    variables = {
+        "GML_ALLOCATOR": options.allocator.value,
+        "GML_INTERCEPT": options.intercept.value,
+        "GML_GOAL": options.goal.value,
+        "GML_RUN_DIR": run_dir or "",
+    }
+    if options.limit_bytes is not None:
+        variables["GML_LIMIT"] = str(options.limit_bytes)
+    if options.max_driver_time is not None:
+        variables["GML_MAX_DRIVER_TIME"] = f"{options.max_driver_time:g}"
+    if options.simulation is not None:
+        variables["GML_SIM_PROFILE"] = options.simulation.profile
+        if options.simulation.size_bytes is not None:
+            variables["GML_SIM_SIZE"] = str(options.simulation.size_bytes)
+    return variables
+
+
+def preload_value(native: Native, simulate: bool, user_value: str, safe: Mapping[str, str]) -> str:
+    """LD_PRELOAD: our libraries first, then what the user had. `safe` maps folders to loadable ones."""
+    ours = [native.shim, *(native.simulated if simulate else ())]
+    paths = [os.path.join(safe[os.path.dirname(path)], os.path.basename(path)) for path in ours]
+    # A gml-run inside a gml-run finds our libraries there already: each is named once.
+    names = {os.path.basename(path) for path in (native.shim, *native.simulated)}
+    kept = [word for word in re.split(r"[\s:]+", user_value) if word and not _is_ours(word, names)]
+    return ":".join([*paths, *kept])
+
+
+def safe_folders(native: Native) -> dict[str, str]:
+    """Each folder of our libraries, mapped to a path to it that LD_PRELOAD can carry.
+
+    A folder whose name holds a space, a colon or a dollar is reached through a link in $TMPDIR.
+    Raises OSError when no such link can be made.
+    """
+    folders = {os.path.dirname(path) for path in (native.shim, *native.simulated)}
+    return {folder: _link(folder) if _UNSAFE.search(folder) else folder for folder in folders}
+
+
+def _is_ours(word: str, names: set[str]) -> bool:
+    base = os.path.basename(word)
+    if base not in names:
+        return False
+    # Someone else's libcuda.so.1 stays; ours lies beside the shim or in its sim/ folder.
+    folder = os.path.dirname(os.path.realpath(word))
+    if os.path.basename(folder) == "sim":
+        folder = os.path.dirname(folder)
+    return os.path.isfile(os.path.join(folder, "libgml.so"))
+
+
+def _link(target: str) -> str:
+    """A link to `target` under a plain name; it is left in place for children that outlive us."""
+    import hashlib
+
+    name = f"gml-run-{os.getuid()}-{hashlib.sha256(os.fsencode(target)).hexdigest()[:12]}"
+    places = [os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp", "/dev/shm"]
+    failure: OSError | None = None
+    for place in places:
+        if not place or not os.path.isabs(place) or _UNSAFE.search(place):
+            continue
+        link = os.path.join(place, name)
+        try:
+            try:
+                os.symlink(target, link)
+            except FileExistsError:
+                # Anyone may write there: trust only a link of our own that points where it should.
+                if os.lstat(link).st_uid != os.getuid() or os.readlink(link) != target:
+                    raise
+            return link
+        except OSError as error:
+            failure = error
+    raise failure or OSError("no folder for a link to the libraries")

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the child so that it finds what it would find without us, and reports how it ended."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from gml_run.launch.command import exec_refusal
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a child ended: an exit code, or the signal that killed it."""
+
+    code: int
+    signal: int | None
+
+    @property
+    def shell_code(self) -> int:
+        """The status as a shell shows it."""
+        return self.code if self.signal is None else 128 + self.signal
+
+    @property
+    def signal_name(self) -> str | None:
+        """The name, such as SIGKILL, or None when no signal killed it."""
+        return None if self.signal is None else signal_name(self.signal)
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal; real-time ones have none of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
+def ending_of(wait_status: int) -> Ending:
+    """What `waitpid` said, decoded."""
+    if os.WIFSIGNALED(wait_status):
+        return Ending(0, os.WTERMSIG(wait_status))
+    return Ending(os.WEXITSTATUS(wait_status), None)
+
+
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """In a new child: have the kernel send `number` when `parent`, which forked us, ends.
+
+    A program that changes user on exec loses this, as the kernel wants it.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def spawn(
+    program: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    child_ignored: bool = False,
+    prepare: Callable[[], None] | None = None,
+) -> int:
+    """Forks and executes; returns the child's process id once the program runs.
+
+    `mask` is the signal mask that the child starts with; `child_ignored` makes it ignore SIGCHLD.
+    Raises GmlError when the program cannot be executed. Only the main thread may
+    call this: the kernel ties "die with the parent" to it.
+    """
+    parent = os.getpid()
+    ready, report = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        _become(program, command, environ, mask, parent, report, child_ignored, prepare)
+    os.close(report)
+    try:
+        answer = os.read(ready, 16)
+    finally:
+        os.close(ready)
+    if answer:
+        os.waitpid(child, 0)
+        raise exec_refusal(command[0], int(answer))
+    return child
+
+
+def _become(
+    program: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    parent: int,
+    report: int,
+    child_ignored: bool,
+    prepare: Callable[[], None] | None,
+) -> NoReturn:
+    code = errno.EINVAL
+    try:
+        die_with_parent(parent)
+        if prepare is not None:
+            prepare()
+        # The interpreter ignores these two for itself; nobody asked for it on the child's behalf.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        if child_ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        try:
+            os.execve(program, list(command), environ)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line: what a shell and execvp do.
+            os.execve("/bin/sh", ["sh", program, *command[1:]], environ)
+    except OSError as error:
+        code = error.errno or errno.EINVAL
+    except BaseException:
+        code = errno.EINVAL
+    finally:
+        os.write(report, str(code).encode())
+        os._exit(127)
+
+
+def end_like(ending: Ending) -> NoReturn:
+    """Ends this process the way the child ended, without a core dump of our own."""
+    if ending.signal is not None:
+        _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+        if ending.signal not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(ending.signal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {ending.signal})
+        os.kill(os.getpid(), ending.signal)
+        # Only the first process of a container survives its own signal.
+    os._exit(ending.shell_code & 0xFF)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Receives signals as readable events and decides which of them the child still has to be sent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+from dataclasses import dataclass
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SFD_CLOEXEC = 0o2000000
+_SFD_NONBLOCK = 0o4000
+_INFO_BYTES = 128
+_INFO = struct.Struct("<IiiI")  # signo, errno, code, pid: the first fields of signalfd_siginfo
+
+# Left alone: these cannot be caught, report a fault of this very process, or mean nothing to a child.
+_NOT_OURS = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGURG,
+}
+STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One signal: `sent` is true when a process sent it, false when the kernel or the terminal did."""
+
+    number: int
+    sent: bool
+    sender: int
+
+
+class SignalInbox:
+    """Blocks the signals that matter and offers them on a descriptor. One per process, main thread."""
+
+    def __init__(self) -> None:
+        self.inherited_mask: set[int] = set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        wanted = {int(number) for number in signal.valid_signals()} - _NOT_OURS
+        wanted = {number for number in wanted if not _ignored(number)} | {int(signal.SIGCHLD)}
+        # Inherited so, it would make the kernel discard the child's status.
+        self.child_ignored = _ignored(signal.SIGCHLD)
+        if self.child_ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        self.wanted = wanted
+        mask = ctypes.create_string_buffer(_mask_bytes(wanted), 128)
+        self.descriptor = _LIBC.signalfd(-1, mask, _SFD_CLOEXEC | _SFD_NONBLOCK)
+        if self.descriptor < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+    def take(self) -> list[Arrival]:
+        """All signals that have arrived, oldest first; does not wait."""
+        arrivals: list[Arrival] = []
+        while True:
+            try:
+                data = os.read(self.descriptor, 32 * _INFO_BYTES)
+            except BlockingIOError:
+                return arrivals
+            for offset in range(0, len(data), _INFO_BYTES):
+                number, _, code, sender = _INFO.unpack_from(data, offset)
+                arrivals.append(Arrival(number, code <= 0, sender))
+
+
+def _ignored(number: int) -> bool:
+    """True for a signal that we were started with ignored, as `nohup` does: the child ignores it too."""
+    return signal.getsignal(number) == signal.SIG_IGN
+
+
+def _mask_bytes(numbers: set[int]) -> bytes:
+    mask = 0
+    for number in numbers:
+        mask |= 1 << (number - 1)
+    return mask.to_bytes(8, "little")
