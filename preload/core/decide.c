@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deciding: where a request goes when no free range fits it. No side effects.
+ *
+ * Extend in place     [ gap ][ EMPTY.......... ]  =>  [ block        ][ EMPTY.. ]
+ * Bridge a hole       [ gap ][ EMPTY ][ gap    ]  =>  [ block       ][ gap     ]
+ * Stitch a new arena                                  [ block     ][ EMPTY..... ]
+ *
+ * The missing slots are filled with chunks that are free anywhere but in this arena: an arena's own
+ * holes cannot extend it. When that would force the creation of chunks although enough free ones
+ * exist, a new arena over them is cheaper; that rule keeps fragmentation from forcing growth. */
+#include "base/align.h"
+#include "base/bitmap.h"
+#include "core/arena.h"
+#include "core/chunks.h"
+#include "core/plan.h"
+#include "core/streams.h"
+
+#include <string.h>
+
+static uint32_t chunks_for(const gml_heap *heap, uint64_t bytes)
+{
+    return (uint32_t)((bytes + heap->dev->chunk_bytes - 1) / heap->dev->chunk_bytes);
+}
+
+static bool may_wait(const gml_heap *heap, uint32_t requester)
+{
+    return requester >= GML_INDEX_FIRST && heap->captures == 0 && !heap->options.no_cross_stream;
+}
+
+static bool usable(gml_heap *heap, const gml_tags *tags, uint32_t requester)
+{
+    return may_wait(heap, requester) || gml_tags_settled(heap, tags, requester);
+}
+
+/* Free chunks that the requester can have and that `arena` (may be NULL) does not map. */
+static uint32_t count_candidates(gml_heap *heap, const gml_arena *arena, uint32_t requester)
+{
+    uint32_t count = 0;
+    size_t words = GML_BITMAP_WORDS(heap->chunk_end);
+    bool all = may_wait(heap, requester);
+    for (size_t i = 0; i < words; i++) {
+        uint64_t bits = heap->free_bits[i] & ~(arena != NULL ? arena->members[i] : 0);
+        for (uint64_t left = all ? 0 : bits; left != 0; left &= left - 1) {
+            gml_tags tags = {{heap->chunk_tags[i * 64 + (size_t)__builtin_ctzll(left)]}};
+            if (!gml_tags_settled(heap, &tags, requester))
+                bits &= ~(left & -left);
+        }
+        heap->scratch_bits[i] = bits;
+        count += (uint32_t)__builtin_popcountll(bits);
+    }
+    return count;
+}
+
+static bool cheaper(const gml_plan *a, const gml_plan *b)
+{
+    if (a->create != b->create)
+        return a->create < b->create;
+    return a->count < b->count;
+}
+
+static void set_sources(gml_plan *plan, uint32_t candidates)
+{
+    plan->reuse = (uint32_t)gml_min(plan->count, candidates);
+    plan->create = plan->count - plan->reuse;
+}
+
+/* One EMPTY span of a fine arena, with the gaps on both sides of it. */
+static bool plan_at(gml_heap *heap, const gml_span *empty, uint32_t candidates, gml_plan *plan)
+{
+    const gml_request *request = &plan->request;
+    const gml_span *before = empty->previous, *after = empty->next;
+    uint64_t begin = gml_align_up(empty->begin, request->alignment);
+    if (before != NULL && before->state == GML_SPAN_FREE && usable(heap, &before->tags, request->requester)) {
+        begin = gml_align_up(before->begin, request->alignment);
+        plan->tags = before->tags;
+    }
+    uint64_t end = begin + request->bytes;
+    uint64_t last = gml_align_up(end, heap->dev->chunk_bytes);
+    if (last > empty->end) {
+        bool bridge = after != NULL && after->state == GML_SPAN_FREE && end <= after->end &&
+                      usable(heap, &after->tags, request->requester);
+        if (!bridge)
+            return false;
+        last = empty->end;
+        gml_tags_unite(heap, &plan->tags, &after->tags);
+    }
+    uint64_t first = gml_max(gml_align_down(begin, heap->dev->chunk_bytes), empty->begin);
+    if (begin >= empty->end || first >= last)
+        return false;
+    plan->arena = empty->arena;
+    plan->begin = begin;
+    plan->end = end;
+    plan->slot = gml_slot_of(heap, empty->arena, first);
+    plan->count = (uint32_t)((last - first) / heap->dev->chunk_bytes);
+    set_sources(plan, candidates);
+    return true;
+}
+
+static void extend_fine(gml_heap *heap, gml_plan *best)
+{
+    for (gml_arena *arena = heap->fine; arena != NULL; arena = arena->next) {
+        uint32_t candidates = count_candidates(heap, arena, best->request.requester);
+        for (const gml_span *empty = arena->empty; empty != NULL; empty = empty->u.list.next) {
+            gml_plan plan = {.request = best->request};
+            /* At equal price extending wins over a new arena: it maps no more and keeps one arena. */
+            if (plan_at(heap, empty, candidates, &plan) && !cheaper(best, &plan))
+                *best = plan;
+        }
+    }
+}
+
+static void extend_coarse(gml_heap *heap, gml_plan *best)
+{
+    uint32_t wanted = chunks_for(heap, best->request.bytes);
+    for (gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next) {
+        gml_slots tail = gml_arena_tail(heap, arena);
+        gml_plan plan = {.request = best->request, .arena = arena, .slot = arena->tail};
+        if (tail.count == 0 || tail.count >= wanted || wanted - tail.count > arena->slot_count - arena->tail)
+            continue;
+        gml_chunks_tags(heap, arena, tail.slot, tail.count, &plan.tags);
+        if (!usable(heap, &plan.tags, plan.request.requester))
+            continue;
+        plan.count = wanted - tail.count;
+        plan.begin = gml_slot_address(heap, arena, tail.slot);
+        plan.end = plan.begin + plan.request.bytes;
+        set_sources(&plan, count_candidates(heap, arena, plan.request.requester));
+        if (cheaper(&plan, best))
+            *best = plan;
+    }
+}
+
+/* Fine arenas reserve room for the whole device, so that they can always be extended in place;
+ * coarse ones half as much again as their first block. */
+static uint64_t reservation(const gml_heap *heap, const gml_request *request)
+{
+    uint64_t bytes = request->coarse ? request->bytes + request->bytes / 2 : heap->total_bytes;
+    return gml_align_up(gml_max(bytes, request->bytes), heap->dev->chunk_bytes);
+}
+
+gml_status gml_plan_decide(gml_heap *heap, const gml_request *request, gml_plan *out_plan)
+{
+    gml_plan best = {.request = *request, .va_bytes = reservation(heap, request), .end = request->bytes};
+    if (request->bytes > heap->total_bytes)
+        return GML_OUT_OF_MEMORY;
+    best.count = chunks_for(heap, request->bytes);
+    set_sources(&best, count_candidates(heap, NULL, request->requester));
+    if (request->coarse)
+        extend_coarse(heap, &best);
+    else
+        extend_fine(heap, &best);
+    uint64_t grown = heap->stats->reserved_bytes + (uint64_t)best.create * heap->dev->chunk_bytes;
+    if (best.create != 0 && heap->options.limit_bytes != 0 && grown > heap->options.limit_bytes)
+        return GML_OUT_OF_MEMORY;
+    /* Set the sources' bitmap to those of the plan that won. */
+    (void)count_candidates(heap, best.arena, request->requester);
+    *out_plan = best;
+    return GML_OK;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heap: the entry points, the slow path, and the ladder that is climbed when memory runs out. */
+#include "core/heap.h"
+
+#include "base/align.h"
+#include "base/bitmap.h"
+#include "base/pages.h"
+#include "core/arena.h"
+#include "core/fine.h"
+#include "core/place.h"
+#include "core/plan.h"
+#include "core/streams.h"
+#include "core/trim.h"
+
+#include <string.h>
+
+/* No device has this much; larger requests would overflow the arithmetic. */
+#define REQUEST_MAX ((uint64_t)1 << 46)
+
+/* ---- life ---- */
+
+typedef struct table {
+    void **slot;
+    size_t bytes;
+} table;
+
+#define TABLE_COUNT 8
+
+static void list_tables(gml_heap *heap, table tables[TABLE_COUNT])
+{
+    size_t bits = GML_BITMAP_WORDS(GML_MAX_CHUNKS) * sizeof(uint64_t);
+    const table list[TABLE_COUNT] = {
+        {(void **)&heap->chunks, GML_MAX_CHUNKS * sizeof(gml_chunk)},
+        {(void **)&heap->chunk_tags, GML_MAX_CHUNKS * sizeof(gml_tag)},
+        {(void **)&heap->free_bits, bits},
+        {(void **)&heap->exist_bits, bits},
+        {(void **)&heap->scratch_bits, bits},
+        {(void **)&heap->streams, GML_MAX_STREAMS * sizeof(gml_stream_state)},
+        {(void **)&heap->unmaps, GML_MAX_CHUNKS * sizeof(gml_range)},
+        {(void **)&heap->free_vas, GML_MAX_CHUNKS * sizeof(gml_range)},
+    };
+    memcpy(tables, list, sizeof list);
+}
+
+static void free_tables(gml_heap *heap)
+{
+    table tables[TABLE_COUNT];
+    list_tables(heap, tables);
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        gml_pages_unmap(*tables[i].slot, tables[i].bytes);
+}
+
+gml_status gml_heap_create(gml_device *dev, const gml_heap_options *options, gml_heap **out_heap)
+{
+    gml_heap *heap = gml_pages_map(sizeof *heap);
+    if (heap == NULL)
+        return GML_OUT_OF_METADATA;
+    heap->dev = dev;
+    heap->options = *options;
+    heap->stats = options->stats != NULL ? options->stats : &heap->own_stats;
+    heap->sequence_lock = options->sequence != NULL ? options->sequence : &heap->own_sequence_lock;
+    heap->lock = heap->grow_lock = (gml_lock)GML_LOCK_INIT;
+    heap->stream_end = GML_INDEX_FIRST;
+    gml_pool_init(&heap->spans, sizeof(gml_span));
+    gml_pool_init(&heap->mappings, sizeof(gml_mapping));
+    gml_pool_init(&heap->arenas, sizeof(gml_arena));
+    table tables[TABLE_COUNT];
+    list_tables(heap, tables);
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        *tables[i].slot = gml_pages_map(tables[i].bytes);
+        if (*tables[i].slot == NULL) {
+            free_tables(heap);
+            gml_pages_unmap(heap, sizeof *heap);
+            return GML_OUT_OF_METADATA;
+        }
+    }
+    *out_heap = heap;
+    return GML_OK;
+}
+
+static void unmap_arena(gml_heap *heap, gml_arena *arena)
+{
+    for (uint32_t slot = 0; slot < arena->slot_count; slot++)
+        if (arena->slots[slot] != GML_NO_CHUNK)
+            (void)heap->dev->ops->unmap(heap->dev, gml_slot_address(heap, arena, slot), heap->dev->chunk_bytes);
+    (void)heap->dev->ops->free_va(heap->dev, arena->base, arena->bytes);
+    gml_pages_unmap(arena->pages, arena->pages_bytes);
+}
+
+void gml_heap_destroy(gml_heap *heap)
+{
+    for (gml_arena *arena = heap->fine; arena != NULL; arena = arena->next)
+        unmap_arena(heap, arena);
+    for (gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next)
+        unmap_arena(heap, arena);
+    if (heap->spare_va != 0)
+        (void)heap->dev->ops->free_va(heap->dev, heap->spare_va, heap->spare_va_bytes);
+    for (uint32_t id = 0; id < heap->chunk_end; id++)
+        if (gml_bitmap_get(heap->exist_bits, id))
+            (void)heap->dev->ops->release(heap->dev, heap->chunks[id].handle);
+    gml_streams_destroy(heap);
+    gml_map_destroy(&heap->blocks);
+    gml_pool_destroy(&heap->spans);
+    gml_pool_destroy(&heap->mappings);
+    gml_pool_destroy(&heap->arenas);
+    free_tables(heap);
+    gml_pages_unmap(heap, sizeof *heap);
+}
+
+/* ---- allocation ---- */
+
+static void unlock_changed(gml_heap *heap)
+{
+    gml_stats_end(heap);
+    gml_lock_release(&heap->lock);
+}
+
+static gml_request make_request(gml_heap *heap, size_t bytes, gml_stream stream, gml_api api)
+{
+    gml_request request = {.requested_bytes = bytes, .alignment = GML_BLOCK_BYTES};
+    uint64_t unit = GML_BLOCK_BYTES;
+    if (api == GML_API_PLAIN && bytes >= heap->dev->chunk_bytes)
+        unit = request.alignment = heap->dev->chunk_bytes;
+    else if (api == GML_API_PLAIN && bytes >= GML_PLAIN_ALIGN)
+        request.alignment = GML_PLAIN_ALIGN;
+    request.coarse = bytes >= GML_COARSE_BYTES;
+    if (request.coarse)
+        unit = heap->dev->chunk_bytes;
+    request.bytes = gml_align_up(bytes, unit);
+    request.requester = gml_streams_index(heap, stream, GML_INDEX_NONE);
+    if (request.requester == GML_INDEX_DEVICE)
+        request.requester = GML_INDEX_NONE; /* the stream table is full: treat it as unnamed */
+    return request;
+}
+
+static void count_size(gml_heap *heap, size_t bytes)
+{
+    if (heap->options.size_counts != NULL)
+        heap->options.size_counts[bytes <= 1 ? 0 : gml_min(gml_log2(bytes - 1) + 1, 47)]++;
+}
+
+static gml_status learn_total(gml_heap *heap)
+{
+    if (heap->total_bytes != 0)
+        return GML_OK;
+    size_t free_bytes = 0, total_bytes = 0;
+    gml_status status = heap->dev->ops->mem_info(heap->dev, &free_bytes, &total_bytes);
+    if (status == GML_OK)
+        heap->total_bytes = gml_align_up(total_bytes, heap->dev->chunk_bytes);
+    return status;
+}
+
+/* Makes sure that the spare address range suits a new arena of `bytes`. grow_lock is held. */
+static gml_status reserve_spare(gml_heap *heap, uint64_t bytes)
+{
+    if (heap->spare_va != 0 && heap->spare_va_bytes >= bytes && heap->spare_va_bytes <= 4 * bytes)
+        return GML_OK;
+    if (heap->spare_va != 0)
+        (void)heap->dev->ops->free_va(heap->dev, heap->spare_va, heap->spare_va_bytes);
+    heap->spare_va = 0;
+    uintptr_t va = 0;
+    uint64_t start = heap->dev->ops->now_ns(heap->dev);
+    gml_status status = heap->dev->ops->reserve(heap->dev, bytes, &va);
+    uint64_t ns = heap->dev->ops->now_ns(heap->dev) - start;
+    gml_lock_acquire(&heap->lock);
+    gml_stats_begin(heap);
+    heap->stats->driver_reserve++;
+    heap->stats->driver_ns += ns;
+    unlock_changed(heap);
+    if (status != GML_OK)
+        return status;
+    heap->spare_va = va;
+    heap->spare_va_bytes = bytes;
+    return GML_OK;
+}
+
+/* Decide and set aside. Returns with heap->lock held; NOT_FOUND says that address space for a new
+ * arena is missing. `*out_block` is set when a free range turned up meanwhile. */
+static gml_status prepare(gml_heap *heap, const gml_request *request, gml_plan *plan, gml_span **out_block)
+{
+    gml_lock_acquire(&heap->lock);
+    gml_stats_begin(heap);
+    gml_status status = gml_place(heap, request, out_block);
+    if (status != GML_NOT_FOUND && status != GML_NOT_READY)
+        return status;
+    status = gml_plan_decide(heap, request, plan);
+    if (status == GML_OUT_OF_MEMORY || (status == GML_OK && plan->create != 0 && request->coarse)) {
+        gml_status fine = gml_place_fine(heap, request, out_block);
+        if (fine == GML_OK)
+            return fine;
+    }
+    if (status != GML_OK)
+        return status;
+    if (plan->arena == NULL &&
+        (heap->spare_va == 0 || heap->spare_va_bytes < plan->va_bytes || heap->spare_va_bytes > 4 * plan->va_bytes))
+        return GML_NOT_FOUND;
+    return gml_plan_set_aside(heap, plan);
+}
+
+/* One attempt with the driver. grow_lock is held, heap->lock is not. */
+static gml_status attempt(gml_heap *heap, const gml_request *request, gml_span **out_block)
+{
+    gml_plan plan;
+    gml_status status = prepare(heap, request, &plan, out_block);
+    for (unsigned tries = 0; status == GML_NOT_FOUND && tries < 4; tries++) {
+        uint64_t mappings = plan.count, bytes = plan.va_bytes;
+        unlock_changed(heap);
+        gml_trim_arenas(heap, mappings, bytes);
+        status = reserve_spare(heap, bytes);
+        if (status != GML_OK)
+            return status;
+        status = prepare(heap, request, &plan, out_block);
+    }
+    unlock_changed(heap);
+    if (status != GML_OK || *out_block != NULL)
+        return status;
+    status = gml_plan_commit(heap, &plan);
+    gml_lock_acquire(&heap->lock);
+    gml_stats_begin(heap);
+    gml_plan_finish(heap, &plan, status);
+    unlock_changed(heap);
+    *out_block = status == GML_OK ? plan.block : NULL;
+    return status;
+}
+
+static bool work_pending(const gml_heap *heap)
+{
+    for (uint32_t i = GML_INDEX_DEVICE; i < heap->stream_end; i++)
+        if (heap->streams[i].last_free > heap->streams[i].done)
+            return true;
+    return false;
+}
+
+typedef enum gml_rung { RUNG_EVENTS, RUNG_DRAIN, RUNG_COUNT } gml_rung;
+
+/* One rung up the ladder: false when it cannot have helped. */
+static bool climb(gml_heap *heap, gml_rung rung)
+{
+    gml_lock_acquire(&heap->lock);
+    bool pending = work_pending(heap) && heap->captures == 0;
+    uint64_t sequence = heap->sequence;
+    gml_stats_begin(heap);
+    heap->stats->retries += rung == RUNG_EVENTS;
+    heap->stats->ladder_events += rung == RUNG_EVENTS;
+    heap->stats->ladder_drain += rung == RUNG_DRAIN && pending;
+    if (rung == RUNG_EVENTS && pending)
+        gml_streams_poll_all(heap);
+    unlock_changed(heap);
+    if (rung == RUNG_EVENTS || !pending)
+        return pending;
+    gml_status status = heap->dev->ops->sync(heap->dev);
+    if (status != GML_OK)
+        return false;
+    gml_lock_acquire(&heap->lock);
+    gml_streams_all_done(heap, sequence);
+    gml_lock_release(&heap->lock);
+    return true;
+}
+
+/* Failures that waiting for earlier work may turn into success. */
+static bool may_pass(gml_status status)
+{
+    return status == GML_OUT_OF_MEMORY || status == GML_NOT_READY || status == GML_OUT_OF_ADDRESSES;
+}
+
+static gml_status alloc_slow(gml_heap *heap, const gml_request *request, gml_span **out_block)
+{
+    gml_status status = learn_total(heap);
+    if (status != GML_OK)
+        return status;
+    status = attempt(heap, request, out_block);
+    for (unsigned rung = 0; may_pass(status) && rung < RUNG_COUNT; rung++) {
+        if (climb(heap, (gml_rung)rung))
+            status = attempt(heap, request, out_block);
+    }
+    if (status == GML_NOT_READY)
+        status = GML_OUT_OF_MEMORY;
+    return status;
+}
+
+gml_status gml_heap_alloc(gml_heap *heap, size_t bytes, gml_stream stream, gml_api api, uintptr_t *out_address)
+{
+    if (bytes == 0)
+        return GML_INVALID;
+    gml_lock_acquire(&heap->lock);
+    gml_stats_begin(heap);
+    count_size(heap, bytes);
+    gml_span *block = NULL;
+    gml_status status = GML_OUT_OF_MEMORY;
+    gml_request request = {0};
+    if (bytes <= REQUEST_MAX) {
+        request = make_request(heap, bytes, stream, api);
+        status = gml_place(heap, &request, &block);
+    }
+    unlock_changed(heap);
+    if (bytes <= REQUEST_MAX && (status == GML_NOT_FOUND || status == GML_NOT_READY)) {
+        gml_lock_acquire(&heap->grow_lock);
+        status = alloc_slow(heap, &request, &block);
+        gml_lock_release(&heap->grow_lock);
+    }
+    if (status == GML_OUT_OF_MEMORY) {
+        gml_lock_acquire(&heap->lock);
+        gml_stats_begin(heap);
+        heap->stats->ooms++;
+        heap->stats->place_fail++;
+        unlock_changed(heap);
+    }
+    if (status != GML_OK)
+        return status;
+    /* The block is this caller's alone from here on: no lock is needed to read it. */
+    if (heap->dev->ops->note != NULL)
+        heap->dev->ops->note(heap->dev, GML_NOTE_REUSE, block->begin, block->end - block->begin, stream);
+    *out_address = block->begin;
+    return GML_OK;
+}
+
+/* ---- free, trim, news from the program ---- */
+
+gml_status gml_heap_free(gml_heap *heap, uintptr_t address, gml_stream stream)
+{
+    gml_lock_acquire(&heap->lock);
+    gml_span *block = gml_map_get(&heap->blocks, address);
+    if (block == NULL) {
+        gml_lock_release(&heap->lock);
+        return GML_NOT_FOUND;
+    }
+    gml_stats_begin(heap);
+    uint32_t index = gml_streams_index(heap, stream, GML_INDEX_DEVICE);
+    uint64_t sequence = ++heap->sequence;
+    heap->streams[index].last_free = sequence;
+    if (heap->dev->ops->note != NULL)
+        heap->dev->ops->note(heap->dev, GML_NOTE_FREE, block->begin, block->end - block->begin, stream);
+    gml_status status = gml_unplace(heap, block, gml_tag_make(index, sequence));
+    unlock_changed(heap);
+    /* Without bookkeeping memory the block stays live: a leak, but the program's free succeeds. */
+    return status == GML_OUT_OF_METADATA ? GML_OK : status;
+}
+
+gml_status gml_heap_trim(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_released_bytes)
+{
+    uint64_t released = 0;
+    gml_status status = GML_OK;
+    gml_lock_acquire(&heap->grow_lock);
+    gml_lock_acquire(&heap->lock);
+    bool capturing = heap->captures != 0;
+    bool pending = work_pending(heap);
+    uint64_t sequence = heap->sequence;
+    gml_lock_release(&heap->lock);
+    if (!capturing && pending) {
+        status = heap->dev->ops->sync(heap->dev);
+        if (status == GML_OK) {
+            gml_lock_acquire(&heap->lock);
+            gml_streams_all_done(heap, sequence);
+            gml_lock_release(&heap->lock);
+        }
+    }
+    if (!capturing && status == GML_OK)
+        status = gml_trim_chunks(heap, keep_bytes, &released);
+    gml_lock_release(&heap->grow_lock);
+    if (out_released_bytes != NULL)
+        *out_released_bytes = released;
+    return status;
+}
+
+void gml_heap_stream_destroyed(gml_heap *heap, gml_stream stream)
+{
+    gml_lock_acquire(&heap->lock);
+    gml_streams_retire(heap, stream);
+    gml_lock_release(&heap->lock);
+}
+
+void gml_heap_device_synchronized(gml_heap *heap)
+{
+    gml_lock_acquire(&heap->lock);
+    gml_streams_all_done(heap, heap->sequence);
+    gml_lock_release(&heap->lock);
+}
+
+void gml_heap_stream_synchronized(gml_heap *heap, gml_stream stream)
+{
+    gml_lock_acquire(&heap->lock);
+    uint32_t index = gml_streams_index(heap, stream, GML_INDEX_NONE);
+    if (index >= GML_INDEX_FIRST)
+        gml_streams_done(heap, index, heap->sequence);
+    gml_lock_release(&heap->lock);
+}
+
+void gml_heap_set_captures(gml_heap *heap, unsigned count)
+{
+    gml_lock_acquire(&heap->lock);
+    heap->captures = count;
+    gml_lock_release(&heap->lock);
+}
