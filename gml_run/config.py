@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from gml_run._profiles import PROFILES
 from gml_run.errors import GmlError
@@ -49,7 +51,6 @@ class Live(StrEnum):
     AUTO = "auto"
     DOCK = "dock"
     LINE = "line"
-    SCREEN = "screen"
     OFF = "off"
 
 
@@ -77,20 +78,66 @@ class RunOptions:
     strict: bool = False
 
 
-def parse_simulation(text: str) -> Simulation:
+def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
+    """The options after everything was checked that can be checked now; an absent value is the default.
+
+    Raises GmlError for a value that is not valid.
+    """
+
+    def text(name: str) -> str | None:
+        value = values.get(name)
+        return value if isinstance(value, str) and value else None
+
+    allocator = _member(Allocator, "--allocator", text("allocator") or Allocator.VMS)
+    if values.get("observe"):
+        allocator = Allocator.OBSERVE
+    live = _member(Live, "--live", text("live") or Live.AUTO)
+    limit, simulate, share = text("limit"), text("simulate"), text("max_driver_time")
+    return RunOptions(
+        allocator=allocator,
+        intercept=_member(Intercept, "--intercept", text("intercept") or Intercept.TENSORS),
+        goal=_member(Goal, "--goal", text("goal") or Goal.BALANCED),
+        simulation=_simulation(simulate) if simulate else None,
+        limit_bytes=_size("--limit", limit) if limit and limit != "0" else None,
+        max_driver_time=_percent("--max-driver-time", share) if share else None,
+        live=live,
+        output=text("output"),
+        quiet=bool(values.get("quiet")),
+        strict=bool(values.get("strict")),
+    )
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _member(choices: type[_Choice], option: str, text: str) -> _Choice:
+    try:
+        return choices(text)
+    except ValueError:
+        known = ", ".join(choice.value for choice in choices)
+        raise GmlError(f"{text!r} is not one of {known}", option) from None
+
+
+def _simulation(text: str) -> Simulation:
     """Reads "h100" or "h100:24G"."""
     name, colon, size = text.partition(":")
     if name not in PROFILES:
-        known = ", ".join(PROFILES)
-        raise GmlError(f"no simulated GPU is called {name!r}", f"--simulate {text}", f"known: {known}")
-    if not colon:
-        return Simulation(name, None)
-    return Simulation(name, parse_option_size("--simulate", size))
+        raise GmlError(f"no simulated GPU is called {name!r}", "--simulate", f"known: {', '.join(PROFILES)}")
+    return Simulation(name, _size("--simulate", size) if colon else None)
 
 
-def parse_option_size(option: str, text: str) -> int:
-    """The size behind an option, or a clear error."""
+def _size(option: str, text: str) -> int:
     try:
         return parse_size(text)
     except ValueError as bad:
         raise GmlError(str(bad), option, "write it like 512M or 24G") from None
+
+
+def _percent(option: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise GmlError(f"{text!r} is not a percentage from 0 to 100", option)
+    return number

@@ -26,9 +26,7 @@ def find_native() -> Native | None:
     if override:
         found = _look_in(os.path.abspath(override))
         if found is None:
-            raise GmlError(
-                "no libgml.so there", f"GML_LIB_DIR={override}", "point it at a build folder, or unset it"
-            )
+            raise GmlError("no libgml.so there", f"GML_LIB_DIR={override}", "point it at a build folder, or unset it")
         return found
     # `__path__` names the source folder and, in an editable install, the folder of built files too;
     # importlib.resources would look in the same places and costs 20 ms to import.

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from gml_run.cli.print_env import print_env
+from gml_run.cli.report import report
 from gml_run.cli.run import run
+from gml_run.cli.runs import runs
+from gml_run.cli.typed import given
+from gml_run.cli.words import RESERVED
 from gml_run.errors import GmlError
 
-# First words that are kept for commands to come: refused, rather than run as a program by chance.
-RESERVED = ("top", "diff", "fit", "doctor", "record", "replay", "compare", "trim")
+_COMMANDS: dict[str, Callable[..., None]] = {"report": report, "runs": runs, "print-env": print_env}
 _WORDS = "gml_run.words"
 
 
@@ -49,8 +54,7 @@ class DefaultRunGroup(TyperGroup):
     def _invoke_ours(self, ctx: typer.Context, command: Any, words: list[str]) -> Any:
         name = words[0]
         for parameter in self.params:
-            source = ctx.get_parameter_source(parameter.name or "")
-            if source is not None and source.name == "COMMANDLINE":
+            if given(ctx, parameter.name or ""):
                 raise GmlError(
                     f"{parameter.opts[-1]} is an option for running a program, not for {name!r}",
                     "",
@@ -75,4 +79,6 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(run)
+    for name, function in _COMMANDS.items():
+        app.command(name)(function)
     return app

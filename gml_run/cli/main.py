@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
+from gml_run.cli.screen import complain
 from gml_run.errors import OWN_FAILURE, GmlError
 
 
@@ -40,6 +41,15 @@ def main() -> NoReturn:
 
 def dispatch(words: list[str]) -> int:
     """Runs one command line; returns the exit code of our own commands."""
+    from gml_run.cli.fast import parse_run
+    from gml_run.cli.words import OURS
+
+    plain = parse_run(words, os.environ, OURS)
+    if plain is not None:
+        from gml_run.cli.start import start
+
+        start(*plain)
+
     import typer
     from typer.main import get_command
 
@@ -53,11 +63,3 @@ def dispatch(words: list[str]) -> int:
         message = error.format_message().strip().rstrip(".").replace("\n", " ")
         raise GmlError(message, "", "see gml-run --help") from None
     return result if isinstance(result, int) else 0
-
-
-def complain(text: str) -> None:
-    """One line of ours on stderr; a closed or broken stderr changes nothing."""
-    try:
-        os.write(2, f"gml-run: {text}\n".encode(errors="surrogateescape"))
-    except OSError:
-        pass

@@ -5,59 +5,106 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
+from gml_run.cli.screen import complain, error_width, write_error
 from gml_run.config import RunOptions
-from gml_run.errors import GmlError
+from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders, user_environment
-from gml_run.launch.process import end_like, spawn
+from gml_run.launch.process import Ending, end_like, ending_of, spawn
 from gml_run.launch.rundir import make_run_directory
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
+from gml_run.live.watch import Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
+from gml_run.report.summary import SIMULATED_NOTE, format_summary
 
-Say = Callable[[str], None]
 
-
-def run_session(options: RunOptions, command: Sequence[str], complain: Say) -> NoReturn:
+def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     """Runs the command and ends this process as the child ended."""
-    say: Say = (lambda text: None) if options.quiet else complain
     environ = user_environment()
     program = find_program(command[0], environ)
     native, reason = choose_native(options)
     directory = make_run_directory(options.output, command, environ)
-    if directory.notice:
-        say(directory.notice)
+    notices = [directory.notice] if directory.notice else []
     if native is None:
-        say(f"{reason}: the command runs as without gml-run")
+        notices.append(f"{reason}: the command runs as without gml-run")
     else:
-        environ = {**environ, **run_variables(options, directory.path)}
-        folders = safe_folders(native)
-        simulate = options.simulation is not None
-        environ["LD_PRELOAD"] = preload_value(native, simulate, environ.get("LD_PRELOAD", ""), folders)
-    record = RunRecord.begin(directory.id, command, options, reason)
-    if directory.path is not None:
-        write_json(os.path.join(directory.path, "run.json"), record.opening())
+        if options.simulation is not None:
+            notices.append(f"{SIMULATED_NOTE} (--simulate {options.simulation.profile})")
+        try:
+            environ = prepare_environment(options, native, directory.path, environ)
+        except OSError as error:
+            native = None
+            reason = f"no plain path to the libraries can be made ({error.strerror})"
+            notices.append(f"{reason}: the command runs as without gml-run")
+    if not options.quiet:
+        for notice in notices:
+            complain(notice)
+    record = RunRecord.begin(directory.id, program, command, options, reason)
+    _store(directory.path, "run.json", record.opening())
 
+    watch = Watch(directory.path if native is not None else None, options)
     inbox = SignalInbox()
     witness = Witness(inbox.wanted)
     start = time.monotonic()
     child = spawn(program, command, environ, inbox.inherited_mask, inbox.child_ignored)
-    ending = Supervisor(inbox, witness, child).wait()
+    ending = _wait(Supervisor(inbox, witness, child), watch, child)
+    duration_s = time.monotonic() - start
     witness.end()
+    _finish(record, watch, directory.path, ending, duration_s)
 
-    report = build_report(record, directory.path, ending, time.monotonic() - start)
-    if directory.path is not None:
-        try:
-            write_json(os.path.join(directory.path, "report.json"), report)
-        except OSError as error:
-            complain(f"report.json could not be written: {error.strerror}")
+
+def _wait(supervisor: Supervisor, watch: Watch, child: int) -> Ending:
+    """How the child ended. A fault of ours must not take the child along: then we only wait."""
+    try:
+        return supervisor.wait(watch.tick)
+    except Exception as error:
+        complain(f"internal error: {type(error).__name__}: {error}; only waiting for the command now")
+        while True:
+            pid, status = os.waitpid(child, 0)
+            if pid == child:
+                return ending_of(status)
+
+
+def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, duration_s: float) -> NoReturn:
+    """Writes and shows the report. Whatever goes wrong here does not change how the run ended."""
+    options = record.options
+    stored = False
+    try:
+        processes = watch.finish()
+        report = build_report(record, processes, watch.problems, watch.versions, ending, duration_s)
+        stored = _store(path, "report.json", report)
+        if not options.quiet:
+            shown = None if path is None else _short_path(path)
+            write_error("\n".join(format_summary(report, shown, error_width())) + "\n")
+        measured = not report["not_served"]
+    except Exception as error:
+        if os.environ.get("GML_DEBUG"):
+            raise
+        complain(f"the report could not be made: {type(error).__name__}: {error}")
+        measured = False
+    if options.strict and not (stored and measured):
+        complain("--strict: the run was not measured or not reported")
+        os._exit(OWN_FAILURE)
     end_like(ending)
+
+
+def prepare_environment(
+    options: RunOptions, native: Native, path: str | None, environ: dict[str, str]
+) -> dict[str, str]:
+    """The user's environment with ours added. Raises OSError when the libraries have no usable path."""
+    result = {**environ, **run_variables(options, path)}
+    simulate = options.simulation is not None
+    if simulate and options.simulation is not None and options.simulation.size_bytes is None:
+        result.pop("GML_SIM_SIZE", None)  # it would be that of a gml-run around this one
+    result["LD_PRELOAD"] = preload_value(native, simulate, environ.get("LD_PRELOAD", ""), safe_folders(native))
+    return result
 
 
 def choose_native(options: RunOptions) -> tuple[Native | None, str]:
@@ -75,3 +122,20 @@ def choose_native(options: RunOptions) -> tuple[Native | None, str]:
     if not driver_present():
         return None, "no NVIDIA driver here (--simulate h100 runs without one)"
     return native, ""
+
+
+def _store(path: str | None, name: str, content: dict[str, Any]) -> bool:
+    """Writes a file of the run directory; a full or vanished disk is told in one line."""
+    if path is None:
+        return False
+    try:
+        write_json(os.path.join(path, name), content)
+    except OSError as error:
+        complain(f"{name} could not be written: {error.strerror}")
+        return False
+    return True
+
+
+def _short_path(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -56,7 +56,5 @@ def _refusal(word: str, code: int) -> GmlError:
         hint = "check the spelling" if "/" in word else "check the spelling and PATH"
         return GmlError("command not found", word, hint, NOT_FOUND)
     if code == errno.EACCES:
-        return GmlError(
-            "not executable", word, f"run it with an interpreter, or chmod +x {word}", NOT_EXECUTABLE
-        )
+        return GmlError("not executable", word, f"run it with an interpreter, or chmod +x {word}", NOT_EXECUTABLE)
     return GmlError(os.strerror(code), word, "", NOT_EXECUTABLE)

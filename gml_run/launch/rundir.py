@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import secrets
-import socket
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +26,9 @@ class RunDirectory:
     notice: str = ""
 
 
-def make_run_directory(
-    output: str | None, command: Sequence[str], environ: Mapping[str, str]
-) -> RunDirectory:
+def make_run_directory(output: str | None, command: Sequence[str], environ: Mapping[str, str]) -> RunDirectory:
     """Makes the directory of a run. Raises GmlError only for an explicit `output` that cannot be had."""
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{command_name(command)}-{secrets.token_hex(2)}"
+    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{command_name(command)}-{os.urandom(2).hex()}"
     if output is not None:
         return RunDirectory(run_id, _make_named(expand_template(output, environ)))
     try:
@@ -41,7 +37,7 @@ def make_run_directory(
         why = error.strerror or str(error)
     try:
         # The user's number in the name: others' runs are not ours to touch.
-        path = _make_default(os.path.join(tempfile.gettempdir(), f"{DEFAULT_PARENT}-{os.getuid()}"), run_id)
+        path = _make_default(os.path.join(environ.get("TMPDIR") or "/tmp", f"{DEFAULT_PARENT}-{os.getuid()}"), run_id)
     except OSError:
         return RunDirectory(run_id, None, f"no run directory can be made ({why}): no files are kept")
     return RunDirectory(run_id, path, f"cannot write here ({why}): the run directory is {path}")
@@ -70,7 +66,7 @@ def expand_template(template: str, environ: Mapping[str, str]) -> str:
                 raise GmlError(f"the variable {match[1]!r} is not set", f"-o {template}")
             return environ[match[1]].replace("/", "_")
         values = {
-            "h": socket.gethostname(),
+            "h": os.uname().nodename,
             "p": str(os.getpid()),
             "r": rank_of(environ) or "0",
             "t": time.strftime("%Y%m%d-%H%M%S"),
@@ -99,8 +95,8 @@ def _make_named(path: str) -> str:
         if os.path.exists(os.path.join(path, "run.json")):
             raise GmlError("holds a run already", where, "choose another, or use %t for the time")
         os.makedirs(os.path.join(path, "telemetry"), exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise GmlError(error.strerror or str(error), where, "choose a folder that can be written") from None
     return path

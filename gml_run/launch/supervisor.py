@@ -15,6 +15,8 @@ from gml_run.launch.witness import Witness
 
 Tick = Callable[[float], float]  # takes the seconds since the start, returns seconds until the next call
 
+_NEVER = float("inf")
+
 
 class Supervisor:
     """One child that shares our terminal, descriptors and process group."""
@@ -28,7 +30,7 @@ class Supervisor:
     def wait(self, tick: Tick | None = None) -> Ending:
         """Returns when the child has ended."""
         start = time.monotonic()
-        due = start if tick is not None else float("inf")
+        due = start if tick is not None else _NEVER
         poll = select.poll()
         poll.register(self._inbox.descriptor, select.POLLIN)
         self._reap()
@@ -37,7 +39,7 @@ class Supervisor:
             if tick is not None and now >= due:
                 due = now + tick(now - start)
                 continue
-            poll.poll(None if tick is None else max(0.0, due - now) * 1000)
+            poll.poll(None if due == _NEVER else max(0.0, due - now) * 1000)
             for arrival in self._inbox.take():
                 self._handle(arrival)
         return self._ending

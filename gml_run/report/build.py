@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gml_run import __version__
+from gml_run._abi import SIZE_CLASSES, OomRecord
+from gml_run.analysis.oom import SOURCES, classify
+from gml_run.analysis.reason import why_nothing
+from gml_run.analysis.usage import Usage, usage_of
 from gml_run.config import RunOptions
 from gml_run.launch.process import Ending
 from gml_run.report.mask import mask_command
+from gml_run.report.runs import process_start
+from gml_run.report.verdict import verdict_of
+from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
 
 SCHEMA_VERSION = 1
 
@@ -22,23 +29,35 @@ class RunRecord:
     """What is known of a run when it begins."""
 
     id: str
+    program: str  # the file that is executed
     command: list[str]
     options: RunOptions
     not_served: str  # why the libraries were not preloaded; empty when they were
     started: float
 
     @classmethod
-    def begin(cls, run_id: str, command: Sequence[str], options: RunOptions, not_served: str) -> RunRecord:
+    def begin(
+        cls, run_id: str, program: str, command: Sequence[str], options: RunOptions, not_served: str
+    ) -> RunRecord:
         """The record of a run that starts now."""
-        return cls(run_id, mask_command(command), options, not_served, time.time())
+        return cls(run_id, program, mask_command(command), options, not_served, time.time())
 
     def opening(self) -> dict[str, Any]:
         """The content of run.json."""
-        return {"schema_version": SCHEMA_VERSION, "launcher_pid": os.getpid(), "run": self.identity()}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "launcher_pid": os.getpid(),
+            "launcher_start": process_start(os.getpid()),
+            "program": self.program,
+            "not_served": self.not_served,
+            "started_s": self.started,
+            "run": self.identity(),
+        }
 
     def identity(self) -> dict[str, Any]:
         """The part of `run` that is known from the start."""
         options = self.options
+        simulation = options.simulation
         return {
             "id": self.id,
             "command": self.command,
@@ -46,24 +65,179 @@ class RunRecord:
             "allocator": options.allocator.value,
             "intercept": options.intercept.value,
             "goal": options.goal.value,
-            "simulated": options.simulation is not None,
+            "limit_bytes": options.limit_bytes,
+            "simulated": simulation is not None,
+            "simulated_profile": simulation.profile if simulation else None,
             "versions": {"gml_run": __version__},
         }
 
 
 def build_report(
-    record: RunRecord, directory: str | None, ending: Ending, duration_s: float
+    record: RunRecord,
+    processes: Sequence[ProcessSnapshot],
+    problems: Sequence[str],
+    versions: dict[str, str],
+    ending: Ending,
+    duration_s: float,
 ) -> dict[str, Any]:
     """The whole report. Never fails for want of telemetry: it then says why there is none."""
     run = record.identity()
+    run["versions"].update(versions)
     run.update(duration_s=round(duration_s, 3), exit_code=ending.shell_code, signal=ending.signal_name)
-    return {
+    entries = [_process(process) for process in processes]
+    report = {
         "schema_version": SCHEMA_VERSION,
-        "verdict": record.not_served or "no GPU memory was served or observed",
+        "verdict": "",
         "run": run,
-        "device": {"name": "", "total_bytes": 0, "peak_used_bytes": 0},
+        "device": _device_overview(processes),
         "baseline": [],
         "steps": {"count": 0, "p50_s": 0.0, "p95_s": 0.0, "source": "not known"},
-        "processes": [],
-        "ooms": [],
+        "processes": entries,
+        "ooms": _ooms(processes, record.options.limit_bytes),
+        "problems": [*problems, *_own_problems(processes)],
+        "not_served": "",
     }
+    if not any(device["peak_reserved_bytes"] for entry in entries for device in entry["devices"]):
+        report["not_served"] = record.not_served or why_nothing(record.program, processes)
+    report["verdict"] = verdict_of(report)
+    return report
+
+
+def _process(process: ProcessSnapshot) -> dict[str, Any]:
+    counters = process.counters
+    return {
+        "pid": process.pid,
+        "parent_pid": process.parent_pid,
+        "rank": process.rank,
+        "command": " ".join(mask_command(process.command)),
+        "allocator": process.allocator,
+        "served_calls": counters.served_calls,
+        "forwarded_calls": counters.forwarded_calls,
+        "observed_calls": counters.observed_calls,
+        "captures": counters.captures,
+        "message": process.message,
+        "devices": [_device(process, device) for device in process.devices],
+    }
+
+
+def _device(process: ProcessSnapshot, device: DeviceSnapshot) -> dict[str, Any]:
+    stats, figures = device.stats, device.figures
+    usage = usage_of(process, device)
+    heap = usage.source == "heap"
+    return {
+        "index": device.index,
+        "name": device.name,
+        "total_bytes": figures.total_bytes,
+        "peak_used_bytes": figures.peak_used_bytes,
+        "counted_by": usage.source,
+        "peak_live_bytes": usage.peak_live,
+        "peak_reserved_bytes": usage.peak_reserved,
+        "live_bytes": usage.live,
+        "reserved_bytes": usage.reserved,
+        "waste_ratio": round(usage.waste_ratio, 6),
+        "mean_waste_ratio": None if usage.mean_waste is None else round(usage.mean_waste, 6),
+        "pools": {
+            "primitive": {"live_bytes": stats.primitive_live_bytes, "idle_bytes": stats.primitive_idle_bytes},
+            "stitched": {"live_bytes": stats.stitched_live_bytes, "idle_bytes": stats.stitched_idle_bytes},
+        },
+        "waste": _waste(usage),
+        "largest_servable_bytes": stats.largest_servable_bytes,
+        "largest_gap_bytes": stats.largest_gap_bytes,
+        "allocs": stats.allocs if heap else figures.torch_allocs,
+        "frees": stats.frees if heap else figures.torch_frees,
+        "merges": stats.merges,
+        "ooms": stats.ooms if heap else figures.torch_ooms,
+        "retries": stats.retries,
+        "ladder": {
+            "events": stats.ladder_events,
+            "drain": stats.ladder_drain,
+            "cross_stream": stats.ladder_cross_stream,
+            "release": stats.ladder_release,
+            "forward": stats.ladder_forward,
+        },
+        "placements": {
+            "exact": stats.place_exact,
+            "split": stats.place_split,
+            "extend": stats.place_extend,
+            "stitch": stats.place_stitch,
+            "grow": stats.place_grow,
+            "fail": stats.place_fail,
+        },
+        "driver_calls": {
+            "create": stats.driver_create,
+            "release": stats.driver_release,
+            "reserve": stats.driver_reserve,
+            "map": stats.driver_map,
+            "unmap": stats.driver_unmap,
+            "set_access": stats.driver_set_access,
+        },
+        "driver_time_s": stats.driver_ns / 1e9,
+        "peak_driver_live_bytes": figures.peak_driver_live_bytes,
+        "forwarded_bytes": stats.forwarded_bytes,
+        "arenas": {"all": stats.arenas, "stitched": stats.stitched_arenas},
+        "metadata_bytes": stats.metadata_bytes,
+        "size_counts": _trimmed(device.size_counts),
+        "torn": device.torn,
+    }
+
+
+def _waste(usage: Usage) -> dict[str, int]:
+    return {
+        "requested_bytes": usage.requested,
+        "internal_bytes": usage.internal,
+        "external_bytes": usage.external,
+        "stream_held_bytes": usage.stream_held,
+    }
+
+
+def _device_overview(processes: Sequence[ProcessSnapshot]) -> dict[str, Any]:
+    """The device that was filled most, over all processes."""
+    devices = [device for process in processes for device in process.devices]
+    if not devices:
+        return {"name": "", "total_bytes": 0, "peak_used_bytes": 0}
+    fullest = max(devices, key=lambda device: device.figures.peak_used_bytes)
+    return {
+        "name": fullest.name,
+        "total_bytes": fullest.figures.total_bytes,
+        "peak_used_bytes": fullest.figures.peak_used_bytes,
+    }
+
+
+def _ooms(processes: Sequence[ProcessSnapshot], limit_bytes: int | None) -> list[dict[str, Any]]:
+    entries = [(oom, process) for process in processes for oom in process.ooms]
+    entries.sort(key=lambda entry: entry[0].time_ns)
+    return [_oom(oom, process, limit_bytes) for oom, process in entries]
+
+
+def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> dict[str, Any]:
+    verdict = classify(oom, limit_bytes)
+    entry: dict[str, Any] = oom._asdict()
+    entry.update(
+        pid=process.pid,
+        rank=process.rank,
+        stream=None if oom.stream == (1 << 64) - 1 else oom.stream,
+        source=SOURCES[min(oom.source, len(SOURCES) - 1)],
+        kind=verdict.kind,
+        sentence=verdict.sentence,
+        advice=verdict.advice,
+    )
+    return entry
+
+
+def _own_problems(processes: Sequence[ProcessSnapshot]) -> list[str]:
+    """What an observer should know about our own part."""
+    found = []
+    for process in processes:
+        if process.counters.degraded:
+            found.append(f"process {process.pid}: an internal fault was met; later requests went to the driver")
+        if process.message:
+            found.append(f"process {process.pid}: {process.message}")
+        if any(device.torn for device in process.devices):
+            found.append(f"process {process.pid}: it ended inside an update, the last figures may not fit together")
+    return found
+
+
+def _trimmed(counts: Sequence[int]) -> list[int]:
+    """Without the empty classes at the end."""
+    last = max((number for number in range(SIZE_CLASSES) if counts[number]), default=-1)
+    return list(counts[: last + 1])

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells what kind of out of memory a failure was, from the figures at that moment.
+
+The kinds, in the order in which they are tried; available is what the driver has free, idle what the
+allocator holds and nobody uses:
+
+    impossible    the request is larger than the device
+    limit         --limit forbids it
+    refused       the driver has enough free, and refused all the same
+    stream        available + idle would do, but too much of it waits on another stream
+    fragmentation available + idle would do, but not in one piece
+    others        it would fit if other processes held nothing
+    full          none of these: the program needs more than there is
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gml_run._abi import OomRecord
+from gml_run.units import MIB, format_size
+
+# A CUDA context with its libraries; more than this outside the pool belongs to somebody else.
+CONTEXT_ALLOWANCE = 1024 * MIB
+
+SOURCES = ("heap", "torch", "driver")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The kind of a failure, one sentence on it, and what would help."""
+
+    kind: str
+    sentence: str
+    advice: str
+
+
+def classify(oom: OomRecord, limit_bytes: int | None = None) -> Verdict:
+    """The verdict on one failure."""
+    request = oom.request_bytes
+    asked = format_size(request)
+    idle = max(0, oom.reserved_bytes - oom.live_bytes)
+    others = max(0, oom.total_bytes - oom.free_bytes - oom.reserved_bytes - CONTEXT_ALLOWANCE)
+    if oom.total_bytes and request > oom.total_bytes:
+        return Verdict(
+            "impossible",
+            f"{asked} was asked for in one piece; the device has {format_size(oom.total_bytes)}",
+            "look at the shape that asked for it: it is often a wrong dimension",
+        )
+    if limit_bytes and oom.live_bytes + request > limit_bytes:
+        return Verdict(
+            "limit",
+            f"{asked} more would go over --limit {format_size(limit_bytes)}; {format_size(oom.live_bytes)} is in use",
+            "raise --limit, or make the batch smaller",
+        )
+    if oom.free_bytes >= request:
+        return Verdict(
+            "refused",
+            f"the driver refused {asked} although {format_size(oom.free_bytes)} was free",
+            "another process may have been faster, or a limit outside this program holds",
+        )
+    if request <= oom.free_bytes + idle:
+        return _enough_in_sum(oom, asked, idle)
+    if others and request <= oom.free_bytes + idle + others:
+        return Verdict(
+            "others",
+            f"{asked} did not fit because about {format_size(others)} is held outside this program",
+            "see who holds it with nvidia-smi, and wait for it or end it",
+        )
+    missing = request - oom.free_bytes - idle
+    return Verdict(
+        "full",
+        f"{asked} did not fit: {format_size(oom.live_bytes)} is in use, {format_size(missing)} is missing",
+        "make the batch smaller, recompute activations, or use a larger device",
+    )
+
+
+def _enough_in_sum(oom: OomRecord, asked: str, idle: int) -> Verdict:
+    """Free and idle memory would do in sum; why could it not be used?"""
+    usable = oom.free_bytes + max(0, idle - oom.stream_held_bytes)
+    if oom.stream_held_bytes and oom.request_bytes > usable:
+        return Verdict(
+            "stream",
+            f"{asked} did not fit while {format_size(oom.stream_held_bytes)} waited for work on another stream",
+            "wait for the other stream before the large request, or free earlier on it",
+        )
+    piece = max(oom.largest_servable_bytes, oom.free_bytes)
+    where = f"the largest piece was {format_size(piece)}" if piece else "no piece was large enough"
+    if SOURCES[min(oom.source, 2)] == "heap":
+        return Verdict(
+            "fragmentation",
+            f"{asked} did not fit although {format_size(idle)} was held and unused: it lies in partly used "
+            f"chunks, which cannot be stitched; {where}",
+            "keep small long-lived tensors apart from large ones, or free them",
+        )
+    return Verdict(
+        "fragmentation",
+        f"{asked} did not fit although {format_size(idle)} was held and unused in pieces; {where}",
+        "run it with gml-run --allocator vms, which stitches such pieces",
+    )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses the usual command line of a run without Typer, whose import costs more than all the rest.
+
+Whatever is not plain (help, errors, our other commands, shell completion) is left to Typer, which works
+from the same definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gml_run.cli.specs import RUN_SPECS, Spec
+
+Values = dict[str, str | bool | None]
+
+_BY_FLAG = {flag: spec for spec in RUN_SPECS for flag in spec.flags}
+
+
+def parse_run(
+    words: Sequence[str], environ: Mapping[str, str], ours: frozenset[str]
+) -> tuple[Values, list[str]] | None:
+    """Option values and the user's command; None when Typer has to look at it. `ours`: our own commands."""
+    if any(name.startswith("_GML_RUN_COMPLETE") for name in environ):
+        return None
+    values = default_values(environ)
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if word == "--":
+            command = list(words[position:])
+            return (values, command) if command else None
+        if not word.startswith("-") or word == "-":
+            return None if word in ours else (values, list(words[position - 1 :]))
+        flag, equals, value = word.partition("=")
+        spec = _BY_FLAG.get(flag)
+        if spec is None or (not spec.metavar and equals):
+            return None
+        if not spec.metavar:
+            values[spec.name] = True
+        elif equals and flag.startswith("--"):
+            values[spec.name] = value
+        elif not equals and position < len(words) and not words[position].startswith("-"):
+            values[spec.name] = words[position]
+            position += 1
+        else:
+            return None
+    return None
+
+
+def default_values(environ: Mapping[str, str]) -> Values:
+    """What holds when the command line says nothing: the GML_* variables, else the defaults."""
+    return {spec.name: _default(spec, environ) for spec in RUN_SPECS}
+
+
+def _default(spec: Spec, environ: Mapping[str, str]) -> str | bool | None:
+    if not spec.metavar:
+        return False
+    return (spec.variable and environ.get(spec.variable)) or spec.default or None

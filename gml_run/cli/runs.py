@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gml-run runs`: lists the runs of this folder."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def runs(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the runs below gml-runs/, oldest first.
+
+    [bold]Examples[/bold]
+
+    gml-run runs
+
+    gml-run runs --json
+    """
+    import json
+    import os
+    import shlex
+
+    from gml_run.launch.rundir import DEFAULT_PARENT
+    from gml_run.report.runs import is_alive, list_runs, read_opening, read_report
+    from gml_run.report.summary import shorten
+    from gml_run.units import format_seconds, format_size
+
+    rows = []
+    for path in list_runs(DEFAULT_PARENT):
+        opening, report = read_opening(path), read_report(path)
+        run = (report or opening)["run"]
+        peaks = [
+            device["peak_reserved_bytes"]
+            for process in (report or {}).get("processes", ())
+            for device in process["devices"]
+        ]
+        rows.append(
+            {
+                "run": os.path.basename(path),
+                "state": "ended" if report else "running" if is_alive(opening) else "lost",
+                "exit_code": run.get("exit_code"),
+                "duration_s": run.get("duration_s"),
+                "peak_reserved_bytes": max(peaks, default=0),
+                "allocator": run["allocator"],
+                "command": run["command"],
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    if not rows:
+        typer.echo("no runs here")
+        return
+    width = max(len(row["run"]) for row in rows)
+    for row in rows:
+        end = f"exit {row['exit_code']}" if row["state"] == "ended" else row["state"]
+        took = "" if row["duration_s"] is None else format_seconds(row["duration_s"])
+        peak = format_size(row["peak_reserved_bytes"]) if row["peak_reserved_bytes"] else "-"
+        command = shorten(shlex.join(row["command"]), 40)
+        typer.echo(f"{row['run']:<{width}}  {end:<9} {took:>11}  {peak:>9}  {row['allocator']:<10} {command}")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of a run, each defined once; the fast parser and Typer both work from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gml_run.config import Allocator, Goal, Intercept, Live
+
+MEMORY = "GPU memory"
+VIEW = "View and report"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One option. `metavar` is empty for a switch; `variable` is the GML_* variable it falls back to."""
+
+    name: str
+    flags: tuple[str, ...]
+    help: str
+    panel: str
+    metavar: str = ""
+    variable: str = ""
+    default: str = ""
+
+
+def _choices(values: type[Allocator] | type[Intercept] | type[Goal] | type[Live]) -> str:
+    return "|".join(value.value for value in values)
+
+
+ALLOCATOR = Spec(
+    "allocator",
+    ("--allocator",),
+    "Who serves the memory: vms stitches free memory; native, expandable and cuda-async are PyTorch's own; "
+    "raw is the driver's plain calls; observe leaves everything as it is.",
+    MEMORY,
+    _choices(Allocator),
+    "GML_ALLOCATOR",
+    "vms",
+)
+OBSERVE = Spec("observe", ("--observe",), "Change nothing, only watch (the same as --allocator observe).", MEMORY)
+INTERCEPT = Spec(
+    "intercept",
+    ("--intercept",),
+    "What of PyTorch reaches the allocator: every tensor, its cache's segments, or every tensor with the cache off.",
+    MEMORY,
+    _choices(Intercept),
+    "GML_INTERCEPT",
+    "tensors",
+)
+GOAL = Spec(
+    "goal",
+    ("--goal",),
+    "What to favour: least memory, a balance, or least driver time.",
+    MEMORY,
+    _choices(Goal),
+    "GML_GOAL",
+    "balanced",
+)
+LIMIT = Spec(
+    "limit", ("--limit",), "Most memory to hold per device, such as 24G; 0 is no limit.", MEMORY, "SIZE", "GML_LIMIT"
+)
+MAX_DRIVER_TIME = Spec(
+    "max_driver_time",
+    ("--max-driver-time",),
+    "Percent of elapsed time that stitching may cost (1 when not given).",
+    MEMORY,
+    "PCT",
+    "GML_MAX_DRIVER_TIME",
+)
+SIMULATE = Spec(
+    "simulate",
+    ("--simulate",),
+    "Run without a GPU on a simulated one, such as h100 or h100:24G: memory behaves as on the device, computed "
+    "values mean nothing.",
+    MEMORY,
+    "NAME[:SIZE]",
+    "GML_SIMULATE",
+)
+LIVE = Spec(
+    "live",
+    ("--live",),
+    "Live view: dock keeps lines at the bottom of the terminal, line prints one now and then.",
+    VIEW,
+    "auto|dock|line|off",
+    "GML_LIVE",
+    "auto",
+)
+OUTPUT = Spec(
+    "output",
+    ("--output", "-o"),
+    "Run directory, instead of gml-runs/<time>-<command>-<id>; may hold %h host, %p process, %r rank, %t time, "
+    "%q{VAR}.",
+    VIEW,
+    "DIR",
+    "GML_OUTPUT",
+)
+QUIET = Spec(
+    "quiet", ("--quiet", "-q"), "No live view, no notices, no summary; report.json is written all the same.", VIEW
+)
+STRICT = Spec("strict", ("--strict",), "End with 125 when the run could not be measured or reported.", VIEW)
+
+RUN_SPECS = (
+    ALLOCATOR,
+    OBSERVE,
+    INTERCEPT,
+    GOAL,
+    LIMIT,
+    MAX_DRIVER_TIME,
+    SIMULATE,
+    LIVE,
+    OUTPUT,
+    QUIET,
+    STRICT,
+)

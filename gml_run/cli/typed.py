@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes Typer options from the definitions in specs.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from gml_run.cli.specs import Spec
+
+
+def option(spec: Spec) -> Any:
+    """What stands in `Annotated[str | None, option(SPEC)]`."""
+    settings: dict[str, Any] = {"help": spec.help, "rich_help_panel": spec.panel}
+    if spec.metavar:
+        settings.update(metavar=spec.metavar, envvar=spec.variable or None)
+    return typer.Option(*spec.flags, **settings)
+
+
+def given(ctx: typer.Context, name: str) -> bool:
+    """True when the option stands on the command line."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first words that are ours, and never taken for a program."""
+
+from __future__ import annotations
+
+COMMANDS = ("report", "runs", "print-env")
+
+# Kept for commands to come: refused, rather than run as a program by chance.
+RESERVED = ("top", "diff", "fit", "doctor", "record", "replay", "compare", "trim")
+
+OURS = frozenset((*COMMANDS, *RESERVED))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the report of a run, also of one that still runs or whose launcher was killed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gml_run.config import Allocator, Goal, Intercept, RunOptions, Simulation
+from gml_run.launch.process import Ending
+from gml_run.report.build import RunRecord, build_report
+from gml_run.report.runs import is_alive, read_opening, read_report
+from gml_run.telemetry.reader import TelemetryReader
+
+
+def load_report(directory: str) -> dict[str, Any]:
+    """report.json; when there is none, a report made now from what the processes shared."""
+    report = read_report(directory)
+    if report is not None:
+        return report
+    opening = read_opening(directory)
+    alive = is_alive(opening)
+    reader = TelemetryReader(directory)
+    processes = reader.read(final=not alive)
+    record = _record(opening)
+    report = build_report(
+        record, processes, list(reader.problems.values()), {}, Ending(0, None), time.time() - record.started
+    )
+    reader.close()
+    report["run"].update(exit_code=None, signal=None)  # nobody was there to see it
+    note = (
+        "it still runs: figures so far"
+        if alive
+        else "the launcher did not live to write a report: made from telemetry"
+    )
+    report["problems"].insert(0, note)
+    return report
+
+
+def _record(opening: dict[str, Any]) -> RunRecord:
+    run = opening["run"]
+    options = RunOptions(
+        allocator=Allocator(run["allocator"]),
+        intercept=Intercept(run["intercept"]),
+        goal=Goal(run["goal"]),
+        simulation=Simulation(run["simulated_profile"], None) if run["simulated"] else None,
+        limit_bytes=run["limit_bytes"],
+    )
+    return RunRecord(
+        run["id"], opening["program"], run["command"], options, opening["not_served"], opening["started_s"]
+    )

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short block at the end of a run, made from report.json alone."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from gml_run.report.verdict import OOM_KINDS, peak_device
+from gml_run.units import format_count, format_percent, format_seconds, format_size
+
+LABEL = 15
+_ALLOCATORS = {
+    "vms": "vms",
+    "native": "PyTorch's native allocator",
+    "expandable": "PyTorch's expandable segments",
+    "cuda-async": "the driver's cudaMallocAsync",
+    "raw": "the driver's cudaMalloc",
+    "observe": "the program's own allocator",
+}
+SIMULATED_NOTE = "simulated GPU: computed values mean nothing, memory figures are real"
+
+Rows = list[tuple[str, str]]
+
+
+def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
+    """(label, text) pairs; an empty label continues the row above."""
+    rows: Rows = []
+    run = report["run"]
+    if run["simulated"]:
+        rows.append(("", SIMULATED_NOTE))
+    if report["not_served"]:
+        rows.append(("not measured", report["not_served"]))
+    else:
+        rows += _memory_rows(report)
+    rows += _oom_rows(report)
+    rows += [("note", text) for text in report["problems"]]
+    if directory is not None:
+        rows.append(("files", directory))
+    rows.append(("next", _next_command(report, directory)))
+    return rows
+
+
+def headline(report: dict[str, Any]) -> str:
+    """The line above the rows: what ran, for how long, how it ended, on what."""
+    run = report["run"]
+    ended = f"killed by {run['signal']}" if run["signal"] else f"exit {run['exit_code']}"
+    if run["exit_code"] is None:
+        ended = "end not known"
+    parts = [shorten(shlex.join(run["command"]), 48), format_seconds(run["duration_s"]), ended]
+    if report["device"]["name"]:
+        parts.append(("simulated " if run["simulated"] else "") + report["device"]["name"])
+    return "gml-run · " + " · ".join(parts)
+
+
+def shorten(text: str, width: int) -> str:
+    """The text on one line of at most `width` characters, its middle left out."""
+    text = text.replace("\n", " ")
+    if len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return text[:half] + "…" + text[-(width - 1 - half) :]
+
+
+def _memory_rows(report: dict[str, Any]) -> Rows:
+    busy = [
+        (process, device)
+        for process in report["processes"]
+        for device in process["devices"]
+        if device["peak_reserved_bytes"]
+    ]
+    device = peak_device(report)
+    rows = _held_rows(report, device)
+    if len(busy) > 1:
+        rows += [("", _process_row(process, entry)) for process, entry in busy[:16]]
+        if len(busy) > 16:
+            rows.append(("", f"and {len(busy) - 16} more, see report.json"))
+    if device["counted_by"] == "heap":
+        rows += _heap_rows(report, device)
+    outside = device["peak_used_bytes"] - device["peak_reserved_bytes"]
+    if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
+        rows.append(("outside", f"{format_size(outside)} of the device: context, libraries, other processes"))
+    return rows
+
+
+def _held_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
+    reserved, live = device["peak_reserved_bytes"], device["peak_live_bytes"]
+    total = device["total_bytes"]
+    of_total = f" of {format_size(total)}" if total else ""
+    waste = device["waste"]
+    rows: Rows = [("allocator", _ALLOCATORS.get(report["run"]["allocator"], report["run"]["allocator"]))]
+    if device["counted_by"] == "driver":
+        rows.append(("held at peak", f"{format_size(reserved)}{of_total} in calls to the driver"))
+        return rows
+    used = format_percent(1 - device["waste_ratio"])
+    rows.append(("held at peak", f"{format_size(reserved)}{of_total}, {used} of it in use ({format_size(live)})"))
+    if device["counted_by"] == "torch":
+        idle = format_size(waste["external_bytes"])
+        rows.append(("cached at peak", f"{idle} that PyTorch held and no tensor used: reusable, or scattered"))
+        return rows
+    causes = [
+        ("rounding", waste["internal_bytes"]),
+        ("free but scattered", waste["external_bytes"]),
+        ("waiting on another stream", waste["stream_held_bytes"]),
+    ]
+    rows.append(("waste at peak", " · ".join(f"{name} {format_size(size)}" for name, size in causes)))
+    return rows
+
+
+def _heap_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
+    placed = device["placements"]
+    total = sum(placed.values())
+    kinds = [
+        ("reused", placed["exact"] + placed["split"]),
+        ("extended", placed["extend"]),
+        ("stitched", placed["stitch"]),
+        ("new memory", placed["grow"]),
+        ("failed", placed["fail"]),
+    ]
+    shown = ", ".join(f"{format_count(count)} {name}" for name, count in kinds if count)
+    rows: Rows = [("placed", f"{format_count(total)} requests: {shown}")] if total else []
+    calls = sum(device["driver_calls"].values())
+    share = device["driver_time_s"] / report["run"]["duration_s"] if report["run"]["duration_s"] else 0.0
+    rows.append(
+        (
+            "driver time",
+            f"{format_seconds(device['driver_time_s'])} in {format_count(calls)} memory calls, "
+            f"{format_percent(share)} of the run",
+        )
+    )
+    if device["retries"]:
+        rows.append(("pressure", f"memory was short {format_count(device['retries'])} times"))
+    return rows
+
+
+def _process_row(process: dict[str, Any], device: dict[str, Any]) -> str:
+    name = f"rank {process['rank']}" if process["rank"] is not None else f"process {process['pid']}"
+    used = format_percent(1 - device["waste_ratio"])
+    return f"{name}, device {device['index']}: {format_size(device['peak_reserved_bytes'])} held, {used} in use"
+
+
+def _oom_rows(report: dict[str, Any]) -> Rows:
+    ooms = report["ooms"]
+    if not ooms:
+        return []
+    last = ooms[-1]
+    times = f"{len(ooms)} times, the last: " if len(ooms) > 1 else ""
+    return [
+        ("out of memory", f"{times}{OOM_KINDS[last['kind']]}"),
+        ("", last["sentence"]),
+        ("", f"try: {last['advice']}"),
+    ]
+
+
+def _next_command(report: dict[str, Any], directory: str | None) -> str:
+    run = report["run"]
+    if not report["not_served"] and run["allocator"] != "vms":
+        simulate = f" --simulate {run['simulated_profile']}" if run["simulated"] else ""
+        return f"gml-run{simulate} {shorten(shlex.join(run['command']), 50)}  (the same with stitching)"
+    if directory is None:
+        return "gml-run --help"
+    return f"gml-run report {shlex.quote(directory)}"
+
+
+def format_summary(report: dict[str, Any], directory: str | None, width: int = 80) -> list[str]:
+    """The block as plain lines, wrapped at `width`."""
+    import textwrap
+
+    lines = [shorten(headline(report), width)]
+    for label, text in summary_rows(report, directory):
+        head = f"  {label:<{LABEL}}"
+        room = max(20, width - len(head))
+        # Paths and commands stay in one piece: people copy them.
+        wrapped = [text] if label in ("files", "next") else textwrap.wrap(text, room, break_on_hyphens=False)
+        lines.append(head + wrapped[0])
+        lines += [" " * len(head) + rest for rest in wrapped[1:]]
+    return [line.rstrip() for line in lines]
