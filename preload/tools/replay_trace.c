@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gml-replay: feeds a recorded allocation trace to the heap on the model device, and prints what it cost.
+ *
+ * usage: gml-replay [--memory BYTES] [--goal memory|balanced|throughput] [--check N] < TRACE
+ * A line an event: "A id bytes stream" allocates, "F id stream" frees. Streams are small integers.
+ * Prints one JSON object: peaks, waste, placements, driver calls, virtual driver time, ns per call. */
+#define _POSIX_C_SOURCE 200809L
+#include "core/heap.h"
+#include "device/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct trace_event {
+    uint64_t bytes; /* 0: a free */
+    uint32_t id;
+    uint32_t stream;
+} trace_event;
+
+typedef struct trace_file {
+    trace_event *events;
+    size_t count;
+    uint32_t ids;
+} trace_file;
+
+static bool read_trace(FILE *in, trace_file *out)
+{
+    char line[128];
+    size_t capacity = 0;
+    while (fgets(line, sizeof line, in) != NULL) {
+        trace_event event = {0};
+        bool ok = line[0] == 'A' ? sscanf(line, "A %" SCNu32 " %" SCNu64 " %" SCNu32, &event.id, &event.bytes, &event.stream) == 3
+                                 : sscanf(line, "F %" SCNu32 " %" SCNu32, &event.id, &event.stream) == 2;
+        if (!ok) {
+            fprintf(stderr, "gml-replay: line %zu is not an event: %s", out->count + 1, line);
+            return false;
+        }
+        if (out->count == capacity) {
+            capacity = capacity != 0 ? 2 * capacity : 65536;
+            trace_event *larger = realloc(out->events, capacity * sizeof event);
+            if (larger == NULL)
+                return false;
+            out->events = larger;
+        }
+        out->events[out->count++] = event;
+        out->ids = event.id + 1 > out->ids ? event.id + 1 : out->ids;
+    }
+    return true;
+}
+
+static uint64_t host_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool play(gml_heap *heap, gml_device *device, const trace_file *trace, unsigned check_every)
+{
+    uintptr_t *address = calloc(trace->ids, sizeof *address);
+    for (size_t i = 0; address != NULL && i < trace->count; i++) {
+        const trace_event *event = &trace->events[i];
+        gml_status status = event->bytes != 0 ? gml_heap_alloc(heap, event->bytes, event->stream, GML_API_ASYNC, &address[event->id])
+                                              : gml_heap_free(heap, address[event->id], event->stream);
+        const char *why = NULL;
+        if (status == GML_OK && check_every != 0 && i % check_every == 0)
+            status = gml_heap_check(heap, &why);
+        if (status != GML_OK || gml_model_violation(device) != NULL) {
+            fprintf(stderr, "gml-replay: event %zu: %s %s %s\n", i + 1, gml_status_text(status), why != NULL ? why : "",
+                    gml_model_violation(device) != NULL ? gml_model_violation(device) : "");
+            free(address);
+            return false;
+        }
+    }
+    free(address);
+    return true;
+}
+
+static void print(const gml_stats *stats, gml_model_usage usage, const trace_file *trace, uint64_t ns)
+{
+    double waste = 1.0 - (double)stats->peak_live_bytes / (double)stats->peak_reserved_bytes;
+    printf("{\"events\": %zu, \"ns_per_event\": %.1f, \"waste_percent\": %.3f, \"device_peak_bytes\": %" PRIu64, trace->count,
+           (double)ns / (double)trace->count, 100.0 * waste, usage.peak_used_bytes);
+#define X(name, meaning) printf(", \"" #name "\": %" PRIu64, stats->name);
+    GML_STATS(X)
+#undef X
+    printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+    gml_model_options model_options = {.total_bytes = (uint64_t)80 << 30};
+    gml_heap_options options = {.goal = GML_GOAL_BALANCED};
+    unsigned check_every = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--memory") == 0)
+            model_options.total_bytes = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--check") == 0)
+            check_every = (unsigned)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--goal") == 0)
+            options.goal = strcmp(argv[i + 1], "memory") == 0       ? GML_GOAL_MEMORY
+                           : strcmp(argv[i + 1], "throughput") == 0 ? GML_GOAL_THROUGHPUT
+                                                                    : GML_GOAL_BALANCED;
+    }
+    model_options.check_order = check_every != 0;
+    trace_file trace = {0};
+    gml_device *device = NULL;
+    gml_heap *heap = NULL;
+    if (!read_trace(stdin, &trace) || gml_model_create(&model_options, &device) != GML_OK ||
+        gml_heap_create(device, &options, &heap) != GML_OK)
+        return 1;
+    uint64_t start = host_ns();
+    bool ok = play(heap, device, &trace, check_every);
+    uint64_t ns = host_ns() - start;
+    gml_stats stats;
+    gml_heap_stats(heap, &stats);
+    print(&stats, gml_model_usage_of(device), &trace, ns);
+    return ok ? 0 : 1;
+}
