@@ -258,10 +258,10 @@ static const gml_device_ops checking_ops = {FUNCTIONS, .note = cuda_note};
 
 /* ---- set-up ---- */
 
-static bool has(const gml_cuda_device *d, CUdevice device, int attribute)
+static bool has(const gml_cuda_device *d, int attribute)
 {
     int value = 0;
-    return d->driver->device_attribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
+    return d->driver->device_attribute(&value, attribute, d->device) == CUDA_SUCCESS && value != 0;
 }
 
 /* Makes, maps and opens one chunk with the current properties, and takes everything back. */
@@ -289,13 +289,13 @@ static gml_status probe_chunk(gml_cuda_device *d)
 }
 
 /* Settles what the handles can carry: drops the RDMA flag, then the export type, until a chunk works. */
-static gml_status choose_properties(gml_cuda_device *d, CUdevice device)
+static gml_status choose_properties(gml_cuda_device *d)
 {
     d->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                     .location = {CU_MEM_LOCATION_TYPE_DEVICE, d->ordinal}};
-    if (has(d, device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+    if (has(d, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
         d->prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (has(d, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+    if (has(d, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
         d->prop.allocFlags.gpuDirectRDMACapable = 1;
     size_t chunk_bytes = 0;
     CUresult result = d->driver->granularity(&chunk_bytes, &d->prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -316,7 +316,7 @@ static gml_status choose_properties(gml_cuda_device *d, CUdevice device)
     return status == GML_OUT_OF_MEMORY ? GML_OK : status;
 }
 
-gml_status gml_cuda_device_init(gml_cuda_device *d, gml_cuda_driver *driver, int ordinal)
+gml_status gml_cuda_device_attach(gml_cuda_device *d, gml_cuda_driver *driver, int ordinal)
 {
     *d = (gml_cuda_device){.base = {.ops = driver->sim_note != NULL ? &checking_ops : &cuda_ops},
                            .driver = driver,
@@ -324,24 +324,29 @@ gml_status gml_cuda_device_init(gml_cuda_device *d, gml_cuda_driver *driver, int
                            .lock = GML_LOCK_INIT,
                            .access_count = 1};
     d->access[0] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, ordinal}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdevice device = 0;
-    int devices = 1;
-    CUresult result = driver->device_get(&device, ordinal);
-    if (result == CUDA_SUCCESS)
-        result = driver->device_count(&devices);
+    CUresult result = driver->device_get(&d->device, ordinal);
     if (result != CUDA_SUCCESS)
         return gml_cuda_status(result);
-    if (!has(d, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+    /* The runtime keeps the context alive; ours is only a look at which one it is. */
+    result = driver->primary_retain(&d->context, d->device);
+    if (result != CUDA_SUCCESS)
+        return gml_cuda_status(result);
+    (void)driver->primary_release(d->device);
+    if (driver->default_pool != NULL && driver->default_pool(&d->default_pool, d->device) != CUDA_SUCCESS)
+        d->default_pool = NULL;
+    return GML_OK;
+}
+
+gml_status gml_cuda_device_prepare(gml_cuda_device *d)
+{
+    int devices = 1;
+    CUresult result = d->driver->device_count(&devices);
+    if (result != CUDA_SUCCESS)
+        return gml_cuda_status(result);
+    if (!has(d, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
         return GML_UNSUPPORTED;
     d->track_ranges = devices > 1;
-    /* The runtime keeps the context alive; ours is only a look at which one it is. */
-    result = driver->primary_retain(&d->context, device);
-    if (result != CUDA_SUCCESS)
-        return gml_cuda_status(result);
-    (void)driver->primary_release(device);
-    if (driver->default_pool != NULL && driver->default_pool(&d->default_pool, device) != CUDA_SUCCESS)
-        d->default_pool = NULL;
-    return choose_properties(d, device);
+    return choose_properties(d);
 }
 
 typedef struct grant {
@@ -377,10 +382,8 @@ void gml_cuda_device_add_peer(gml_cuda_device *d, int peer)
 
 void gml_cuda_device_name(const gml_cuda_device *d, char *out_name, int capacity)
 {
-    CUdevice device = 0;
-    out_name[0] = '\0';
-    if (d->driver->device_get(&device, d->ordinal) == CUDA_SUCCESS)
-        (void)d->driver->device_name(out_name, capacity, device);
+    if (d->driver->device_name(out_name, capacity, d->device) != CUDA_SUCCESS)
+        out_name[0] = '\0';
 }
 
 void gml_cuda_device_close(gml_cuda_device *d)

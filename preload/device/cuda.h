@@ -2,7 +2,7 @@
 /* The device contract over the CUDA driver's virtual memory management.
  *
  * One object a device. Calls run with the device's primary context current (pushed only when another
- * one is), so any thread may make them. Thread-safe but for init and close. */
+ * one is), so any thread may make them. Thread-safe but for attach, prepare and close. */
 #ifndef GML_DEVICE_CUDA_H
 #define GML_DEVICE_CUDA_H
 
@@ -20,6 +20,7 @@ typedef struct gml_cuda_device {
     gml_device base; /* first: the contract's functions get a pointer to this */
     gml_cuda_driver *driver;
     int ordinal;
+    CUdevice device;
     CUcontext context; /* the primary context */
     CUmemoryPool default_pool; /* NULL when the driver knows none */
     CUmemAllocationProp prop;
@@ -32,9 +33,13 @@ typedef struct gml_cuda_device {
     gml_cuda_ranges ranges;
 } gml_cuda_device;
 
-/* Sets up `device` for the device `ordinal`, whose primary context must be active, and proves on one
- * chunk that memory can be mapped. Errors: UNSUPPORTED, or what the driver answered. */
-GML_CHECKED gml_status gml_cuda_device_init(gml_cuda_device *device, gml_cuda_driver *driver, int ordinal);
+/* Looks at the device `ordinal`, whose primary context must be active: name, memory, pool. After this
+ * only mem_info, sync and the clock of the contract may be used. Errors: what the driver answered. */
+GML_CHECKED gml_status gml_cuda_device_attach(gml_cuda_device *device, gml_cuda_driver *driver, int ordinal);
+
+/* Makes an attached device ready for the whole contract, and proves on one chunk that memory can be
+ * mapped. Errors: UNSUPPORTED, or what the driver answered. */
+GML_CHECKED gml_status gml_cuda_device_prepare(gml_cuda_device *device);
 
 /* Lets device `peer` use the memory of this one: what is mapped now and what comes later. */
 void gml_cuda_device_add_peer(gml_cuda_device *device, int peer);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime's allocation and free functions: served from the heap, or forwarded and counted.
+ *
+ * A request the heap cannot place goes to the real function as the last rung of its ladder: a success
+ * there is a forwarded block, a failure leaves the runtime's own last error behind. */
+#define _GNU_SOURCE
+#include "interpose/shim.h"
+
+/* More than any device has, below the limits of arithmetic: the real function refuses it as out of
+ * memory and sets its last error. */
+#define IMPOSSIBLE_BYTES ((size_t)1 << 46)
+
+typedef enum request_kind { PLAIN, ASYNC, ASYNC_PTSZ, POOL, POOL_PTSZ, KIND_COUNT } request_kind;
+
+typedef struct request {
+    request_kind kind;
+    const gml_real *real;
+    bool from_torch;
+    void **out;
+    size_t bytes;
+    cudaStream_t stream; /* as the program named it */
+    cudaMemPool_t pool;
+} request;
+
+static bool is_async(const request *r)
+{
+    return r->kind != PLAIN;
+}
+
+static cudaStream_t stream_of(const request *r)
+{
+    return gml_stream_normal(r->stream, r->kind == ASYNC_PTSZ || r->kind == POOL_PTSZ);
+}
+
+/* The real function for a request, with another target and size. */
+static cudaError_t call_real(const request *r, void **out, size_t bytes)
+{
+    const gml_real *real = r->real;
+    switch (r->kind) {
+    case PLAIN:
+        return real->cudaMalloc(out, bytes);
+    case ASYNC:
+        return real->cudaMallocAsync(out, bytes, r->stream);
+    case ASYNC_PTSZ:
+        return real->cudaMallocAsync_ptsz(out, bytes, r->stream);
+    case POOL:
+        return real->cudaMallocFromPoolAsync(out, bytes, r->pool, r->stream);
+    case POOL_PTSZ:
+        return real->cudaMallocFromPoolAsync_ptsz(out, bytes, r->pool, r->stream);
+    case KIND_COUNT:
+        break;
+    }
+    return cudaErrorUnknown;
+}
+
+static bool real_has(const request *r)
+{
+    const gml_real *real = r->real;
+    const bool has[KIND_COUNT] = {
+        [PLAIN] = real != NULL && real->cudaMalloc != NULL,
+        [ASYNC] = real != NULL && real->cudaMallocAsync != NULL,
+        [ASYNC_PTSZ] = real != NULL && real->cudaMallocAsync_ptsz != NULL,
+        [POOL] = real != NULL && real->cudaMallocFromPoolAsync != NULL,
+        [POOL_PTSZ] = real != NULL && real->cudaMallocFromPoolAsync_ptsz != NULL,
+    };
+    return has[r->kind];
+}
+
+/* ---- forwarding ---- */
+
+void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes)
+{
+    gml_shim_device *device = gml_shim_watch(shim, ordinal);
+    if (device == NULL)
+        return;
+    gml_device_block *block = device->block;
+    if (!gml_ledger_add(&shim->ledger, address, (gml_ledger_entry){bytes, ordinal}))
+        return;
+    uint64_t live = __atomic_add_fetch(&block->driver_live_bytes, bytes, __ATOMIC_RELAXED);
+    (void)gml_telemetry_raise(&block->peak_driver_live_bytes, live);
+    if (gml_shim_state(device) == GML_DEVICE_SERVING)
+        gml_telemetry_set(&block->stats.forwarded_bytes, live);
+}
+
+static void uncount_forwarded(gml_shim *shim, gml_ledger_entry entry)
+{
+    gml_shim_device *device = &shim->devices[entry.device];
+    uint64_t live = __atomic_sub_fetch(&device->block->driver_live_bytes, entry.bytes, __ATOMIC_RELAXED);
+    if (gml_shim_state(device) == GML_DEVICE_SERVING)
+        gml_telemetry_set(&device->block->stats.forwarded_bytes, live);
+}
+
+static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
+{
+    cudaError_t error = call_real(r, r->out, r->bytes);
+    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
+    gml_shim_device *device = gml_shim_watch(shim, ordinal);
+    if (device == NULL)
+        return error;
+    if (error == cudaSuccess)
+        gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
+    /* PyTorch's native allocator asks cudaMalloc first and frees its cache when that fails: what fails
+     * in the end it reports itself. */
+    if (error == cudaErrorMemoryAllocation && !(r->from_torch && r->kind == PLAIN))
+        gml_shim_record_oom(shim, device, r->bytes,
+                            is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE, GML_OOM_DRIVER);
+    gml_shim_tick(shim, device);
+    return error;
+}
+
+/* ---- serving ---- */
+
+static void check_heap(gml_shim *shim, gml_shim_device *device)
+{
+    const char *why = "";
+    if (shim->check && gml_heap_check(device->heap, &why) != GML_OK)
+        gml_shim_degrade(shim, why);
+}
+
+static void raise(_Atomic uint64_t *mark, const uint64_t *value)
+{
+    uint64_t now = gml_telemetry_get(value);
+    uint64_t seen = atomic_load_explicit(mark, memory_order_relaxed);
+    while (seen < now && !atomic_compare_exchange_weak(mark, &seen, now))
+        ;
+}
+
+static void after_served(gml_shim *shim, gml_shim_device *device)
+{
+    gml_telemetry_add(&shim->telemetry->served_calls, 1);
+    if (atomic_load_explicit(&device->marks.reset, memory_order_relaxed)) {
+        raise(&device->marks.used_high, &device->block->stats.live_bytes);
+        raise(&device->marks.reserved_high, &device->block->stats.reserved_bytes);
+    }
+    check_heap(shim, device);
+    gml_shim_tick(shim, device);
+}
+
+/* Out of memory under --limit: the real function is not asked for the memory, only for its refusal. */
+static cudaError_t refuse(const request *r)
+{
+    void *unexpected = NULL;
+    if (call_real(r, &unexpected, IMPOSSIBLE_BYTES) == cudaSuccess)
+        (void)r->real->cudaFree(unexpected);
+    return cudaErrorMemoryAllocation;
+}
+
+static cudaError_t last_rung(gml_shim *shim, gml_shim_device *device, const request *r)
+{
+    uint64_t stream = is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE;
+    cudaError_t error = cudaErrorMemoryAllocation;
+    if (shim->limit_bytes != 0) {
+        error = refuse(r);
+    } else {
+        error = call_real(r, r->out, r->bytes);
+        gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
+        if (error == cudaSuccess) {
+            gml_telemetry_add(&device->block->stats.ladder_forward, 1);
+            gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
+        }
+    }
+    if (error == cudaErrorMemoryAllocation)
+        gml_shim_record_oom(shim, device, r->bytes, stream, GML_OOM_HEAP);
+    gml_shim_tick(shim, device);
+    return error;
+}
+
+static cudaError_t serve(gml_shim *shim, gml_shim_device *device, const request *r)
+{
+    uintptr_t address = 0;
+    gml_stream stream = is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE;
+    gml_api api = is_async(r) ? GML_API_ASYNC : GML_API_PLAIN;
+    gml_status status = gml_heap_alloc(device->heap, r->bytes, stream, api, &address);
+    if (status == GML_OK) {
+        *r->out = (void *)address;
+        after_served(shim, device);
+        return cudaSuccess;
+    }
+    if (status == GML_OUT_OF_MEMORY || status == GML_OUT_OF_ADDRESSES)
+        return last_rung(shim, device, r);
+    if (status == GML_INTERNAL)
+        gml_shim_degrade(shim, gml_status_text(status));
+    /* Whatever else is wrong with the device, the real function will say it in its own words. */
+    return forward(shim, device->ordinal, r);
+}
+
+/* The device that serves the request; NULL: it is the real function's. */
+static gml_shim_device *server_of(gml_shim *shim, int ordinal, const request *r)
+{
+    gml_shim_device *device = &shim->devices[ordinal];
+    if (shim->mode != GML_SHIM_SERVE || !shim->has_driver || gml_shim_degraded(shim))
+        return NULL;
+    if (r->kind == POOL || r->kind == POOL_PTSZ)
+        device = gml_pool_device(shim, r->pool);
+    else if (is_async(r) && atomic_load_explicit(&device->own_pool, memory_order_relaxed))
+        return NULL;
+    if (device == NULL || (is_async(r) && gml_capture_on(shim, stream_of(r))))
+        return NULL;
+    return device;
+}
+
+static cudaError_t allocate_inside(gml_shim *shim, const request *r)
+{
+    int ordinal = 0;
+    if (r->real->cudaGetDevice == NULL || r->real->cudaGetDevice(&ordinal) != cudaSuccess || ordinal < 0 ||
+        ordinal >= GML_SHIM_DEVICES)
+        return call_real(r, r->out, r->bytes);
+    if (is_async(r))
+        gml_telemetry_set(&shim->telemetry->async_seen, 1);
+    else if (shim->tensors && r->from_torch && gml_telemetry_get(&shim->telemetry->async_seen) == 0)
+        gml_shim_say(shim, GML_SAID_SEGMENTS,
+                     "PyTorch's own caching allocator is on: only its segments reach gml-run, which gains little");
+    gml_shim_device *device = server_of(shim, ordinal, r);
+    if (device == NULL)
+        return forward(shim, ordinal, r);
+    cudaError_t error = gml_shim_ready(shim, r->real, device);
+    if (error != cudaSuccess)
+        return error;
+    if (gml_shim_state(device) != GML_DEVICE_SERVING)
+        return forward(shim, ordinal, r);
+    return serve(shim, device, r);
+}
+
+static cudaError_t allocate(request *r, const void *return_address)
+{
+    gml_caller caller = gml_lookup_caller(return_address);
+    r->real = caller.real;
+    r->from_torch = caller.is_torch;
+    if (!real_has(r))
+        return cudaErrorInsufficientDriver;
+    gml_shim *shim = NULL;
+    if (r->out == NULL || r->bytes == 0 || gml_shim_inside() || (shim = gml_shim_get()) == NULL)
+        return call_real(r, r->out, r->bytes);
+    gml_this_thread.depth++;
+    cudaError_t error = allocate_inside(shim, r);
+    gml_this_thread.depth--;
+    return error;
+}
+
+/* ---- freeing ---- */
+
+/* Gives a block of ours back. False: no heap of ours knows the address. */
+static bool free_served(gml_shim *shim, uintptr_t address, gml_stream stream)
+{
+    int end = atomic_load_explicit(&shim->device_end, memory_order_acquire);
+    for (int i = 0; i < end; i++) {
+        gml_shim_device *device = &shim->devices[i];
+        if (gml_shim_state(device) != GML_DEVICE_SERVING)
+            continue;
+        gml_status status = gml_heap_free(device->heap, address, stream);
+        if (status == GML_NOT_FOUND)
+            continue;
+        if (status == GML_INTERNAL)
+            gml_shim_degrade(shim, gml_status_text(status));
+        after_served(shim, device);
+        return true;
+    }
+    return false;
+}
+
+/* A free that is recorded into a graph happens at each launch, which we cannot see: a block of ours
+ * stays as it is, since giving it out again could let the graph write over it. */
+static bool keep_captured(gml_shim *shim, uintptr_t address, cudaStream_t stream)
+{
+    if (!gml_capture_on(shim, stream))
+        return false;
+    int end = atomic_load_explicit(&shim->device_end, memory_order_acquire);
+    for (int i = 0; i < end; i++) {
+        gml_shim_device *device = &shim->devices[i];
+        uintptr_t base = 0;
+        if (gml_shim_state(device) != GML_DEVICE_SERVING || !gml_heap_find(device->heap, address, &base, NULL) ||
+            base != address)
+            continue;
+        gml_shim_say(shim, GML_SAID_CAPTURED_FREE,
+                     "a graph capture freed memory that was allocated outside it: that memory stays in use");
+        return true;
+    }
+    return false;
+}
+
+typedef struct release {
+    const gml_real *real;
+    void *address;
+    cudaStream_t stream;
+    request_kind kind; /* PLAIN, ASYNC or ASYNC_PTSZ */
+} release;
+
+static cudaError_t free_real(const release *f)
+{
+    if (f->kind == PLAIN)
+        return f->real->cudaFree(f->address);
+    return f->kind == ASYNC ? f->real->cudaFreeAsync(f->address, f->stream)
+                            : f->real->cudaFreeAsync_ptsz(f->address, f->stream);
+}
+
+static cudaError_t free_forwarded(gml_shim *shim, const release *f)
+{
+    gml_ledger_entry entry = {0, 0};
+    /* Out of the ledger first: once the real free is done, another thread may get the same address. */
+    bool counted = gml_ledger_remove(&shim->ledger, (uintptr_t)f->address, &entry);
+    cudaError_t error = free_real(f);
+    if (!counted)
+        return error;
+    if (error != cudaSuccess) {
+        (void)gml_ledger_add(&shim->ledger, (uintptr_t)f->address, entry);
+        return error;
+    }
+    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
+    uncount_forwarded(shim, entry);
+    gml_shim_tick(shim, &shim->devices[entry.device]);
+    return error;
+}
+
+static cudaError_t free_inside(gml_shim *shim, const release *f)
+{
+    cudaStream_t stream = gml_stream_normal(f->stream, f->kind == ASYNC_PTSZ);
+    if (f->kind != PLAIN && keep_captured(shim, (uintptr_t)f->address, stream))
+        return cudaSuccess;
+    if (free_served(shim, (uintptr_t)f->address, f->kind == PLAIN ? GML_STREAM_NONE : (uint64_t)(uintptr_t)stream))
+        return cudaSuccess;
+    return free_forwarded(shim, f);
+}
+
+static cudaError_t release_block(release *f, const void *return_address)
+{
+    gml_caller caller = gml_lookup_caller(return_address);
+    f->real = caller.real;
+    if (f->real == NULL || (f->kind == PLAIN        ? f->real->cudaFree == NULL
+                            : f->kind == ASYNC_PTSZ ? f->real->cudaFreeAsync_ptsz == NULL
+                                                    : f->real->cudaFreeAsync == NULL))
+        return cudaErrorInsufficientDriver;
+    gml_shim *shim = NULL;
+    if (f->address == NULL || gml_shim_inside() || (shim = gml_shim_peek()) == NULL)
+        return free_real(f);
+    gml_this_thread.depth++;
+    cudaError_t error = free_inside(shim, f);
+    gml_this_thread.depth--;
+    return error;
+}
+
+/* ---- the hooks ---- */
+
+#define ALLOCATE(...)                                              \
+    do {                                                           \
+        request r = {__VA_ARGS__};                                 \
+        return allocate(&r, __builtin_return_address(0));          \
+    } while (0)
+#define RELEASE(...)                                               \
+    do {                                                           \
+        release f = {__VA_ARGS__};                                 \
+        return release_block(&f, __builtin_return_address(0));     \
+    } while (0)
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    ALLOCATE(.kind = PLAIN, .out = out, .bytes = bytes);
+}
+
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
+{
+    ALLOCATE(.kind = ASYNC, .out = out, .bytes = bytes, .stream = stream);
+}
+
+cudaError_t cudaMallocAsync_ptsz(void **out, size_t bytes, cudaStream_t stream)
+{
+    ALLOCATE(.kind = ASYNC_PTSZ, .out = out, .bytes = bytes, .stream = stream);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    ALLOCATE(.kind = POOL, .out = out, .bytes = bytes, .pool = pool, .stream = stream);
+}
+
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    ALLOCATE(.kind = POOL_PTSZ, .out = out, .bytes = bytes, .pool = pool, .stream = stream);
+}
+
+cudaError_t cudaFree(void *address)
+{
+    RELEASE(.kind = PLAIN, .address = address);
+}
+
+cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
+{
+    RELEASE(.kind = ASYNC, .address = address, .stream = stream);
+}
+
+cudaError_t cudaFreeAsync_ptsz(void *address, cudaStream_t stream)
+{
+    RELEASE(.kind = ASYNC_PTSZ, .address = address, .stream = stream);
+}
