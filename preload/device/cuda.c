@@ -243,7 +243,10 @@ static uint64_t cuda_now_ns(gml_device *dev)
 
 static void cuda_note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, gml_stream stream)
 {
+    /* The simulator takes the legacy stream to be that of the current context. */
+    scope s = enter(of(dev));
     of(dev)->driver->sim_note((int)what, va, bytes, stream);
+    (void)leave(&s, CUDA_SUCCESS);
 }
 
 #define FUNCTIONS                                                                                   \

@@ -114,6 +114,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
     gml_this_thread.depth++;
     cudaError_t before = real->cudaPeekAtLastError == NULL ? cudaErrorUnknown : real->cudaPeekAtLastError();
     cudaError_t error = real->cudaMallocPitch(out, pitch, width, height);
+    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
     gml_shim_device *device = current_device(shim, real);
     if (error == cudaErrorMemoryAllocation && make_room(shim, device)) {
         error = real->cudaMallocPitch(out, pitch, width, height);
@@ -135,6 +136,7 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr *out, cudaExtent extent)
     gml_this_thread.depth++;
     cudaError_t before = real->cudaPeekAtLastError == NULL ? cudaErrorUnknown : real->cudaPeekAtLastError();
     cudaError_t error = real->cudaMalloc3D(out, extent);
+    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
     gml_shim_device *device = current_device(shim, real);
     if (error == cudaErrorMemoryAllocation && make_room(shim, device)) {
         error = real->cudaMalloc3D(out, extent);
