@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gml_run.cli.screen import complain, error_width, write_error
-from gml_run.config import RunOptions
+from gml_run.cli.screen import complain, error_is_ready, error_width, write_error
+from gml_run.config import Live, RunOptions
 from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders, user_environment
@@ -18,7 +18,9 @@ from gml_run.launch.rundir import make_run_directory
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
-from gml_run.live.watch import Watch
+from gml_run.live.frame import Frame
+from gml_run.live.line import LineSchedule, format_line
+from gml_run.live.watch import Show, Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
@@ -49,7 +51,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     record = RunRecord.begin(directory.id, program, command, options, reason)
     _store(directory.path, "run.json", record.opening())
 
-    watch = Watch(directory.path if native is not None else None, options)
+    watch = Watch(directory.path if native is not None else None, _show_lines(options))
     inbox = SignalInbox()
     witness = Witness(inbox.wanted)
     start = time.monotonic()
@@ -58,6 +60,19 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     duration_s = time.monotonic() - start
     witness.end()
     _finish(record, watch, directory.path, ending, duration_s)
+
+
+def _show_lines(options: RunOptions) -> Show | None:
+    """What prints a line to stderr now and then; None when nothing is to be shown."""
+    if options.quiet or options.live is Live.OFF:
+        return None
+    schedule = LineSchedule()
+
+    def show(frame: Frame | None, elapsed: float) -> None:
+        if frame is not None and schedule.due(elapsed) and error_is_ready():
+            complain(format_line(frame, elapsed))
+
+    return show
 
 
 def _wait(supervisor: Supervisor, watch: Watch, child: int) -> Ending:

@@ -3,35 +3,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
-from gml_run.config import RunOptions
+from gml_run.live.frame import Frame, make_frame
 from gml_run.telemetry.reader import ProcessSnapshot, TelemetryReader
 from gml_run.telemetry.versions import library_versions
 
-_FIRST = 0.25  # seconds until the first look
-_IDLE = 1.0  # seconds between looks when nothing is drawn
+_EAGER = 0.25  # seconds between looks at first: short runs should still be seen
+_EASY = 1.0  # and later, when nothing is drawn
+_NEVER = float("inf")
+
+Show = Callable[[Frame | None, float], None]  # takes the frame and the seconds since the start
 
 
 class Watch:
-    """`directory` is None when nothing is shared: then there is nothing to see."""
+    """`directory` is None when nothing is shared: then there is nothing to see.
 
-    def __init__(self, directory: str | None, options: RunOptions) -> None:
+    `show` draws; it is called every `interval` seconds, or as often as seems right without one.
+    """
+
+    def __init__(self, directory: str | None, show: Show | None = None, interval: float | None = None) -> None:
         self._reader = TelemetryReader(directory) if directory is not None else None
-        self._options = options
+        self._show = show
+        self._interval = interval
         self.versions: dict[str, str] = {}
         self.problems: list[str] = []
 
     def tick(self, elapsed: float) -> float:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
         if self._reader is None:
-            return float("inf")
+            return _NEVER
         try:
-            self._look(self._reader.read())
+            processes = self._reader.read()
+            self._note_versions(processes)
+            if self._show is not None:
+                self._show(make_frame(processes, time.monotonic_ns()), elapsed)
         except Exception as error:
             self.problems.append(f"the live view stopped: {type(error).__name__}: {error}")
-            return float("inf")
-        return _FIRST if elapsed < _IDLE else _IDLE
+            self._show = None
+            return _NEVER
+        if self._interval is not None:
+            return self._interval
+        return _EAGER if elapsed < 3 else _EASY
 
     def finish(self) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""
@@ -42,7 +56,7 @@ class Watch:
         self._reader.close()
         return processes
 
-    def _look(self, processes: Sequence[ProcessSnapshot]) -> None:
+    def _note_versions(self, processes: Sequence[ProcessSnapshot]) -> None:
         if "torch" not in self.versions:
             for process in processes:
                 self.versions.update(library_versions(process.pid))

@@ -11,7 +11,7 @@ from gml_run.units import format_count, format_percent, format_seconds, format_s
 
 LABEL = 15
 _ALLOCATORS = {
-    "vms": "vms",
+    "vms": "vms: free memory is stitched",
     "native": "PyTorch's native allocator",
     "expandable": "PyTorch's expandable segments",
     "cuda-async": "the driver's cudaMallocAsync",
@@ -41,16 +41,23 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
     return rows
 
 
-def headline(report: dict[str, Any]) -> str:
+def headline(report: dict[str, Any], width: int = 80) -> str:
     """The line above the rows: what ran, for how long, how it ended, on what."""
     run = report["run"]
     ended = f"killed by {run['signal']}" if run["signal"] else f"exit {run['exit_code']}"
     if run["exit_code"] is None:
         ended = "end not known"
-    parts = [shorten(shlex.join(run["command"]), 48), format_seconds(run["duration_s"]), ended]
+    parts = [format_seconds(run["duration_s"]), ended]
     if report["device"]["name"]:
         parts.append(("simulated " if run["simulated"] else "") + report["device"]["name"])
-    return "gml-run · " + " · ".join(parts)
+    rest = " · ".join(["", *parts])
+    return "gml-run · " + shorten(_command(run), max(16, width - len("gml-run · ") - len(rest))) + rest
+
+
+def _command(run: dict[str, Any]) -> str:
+    """The command as one would type it, its program without the folder."""
+    words = run["command"]
+    return shlex.join([words[0].rsplit("/", 1)[-1], *words[1:]])
 
 
 def shorten(text: str, width: int) -> str:
@@ -166,7 +173,7 @@ def format_summary(report: dict[str, Any], directory: str | None, width: int = 8
     """The block as plain lines, wrapped at `width`."""
     import textwrap
 
-    lines = [shorten(headline(report), width)]
+    lines = [shorten(headline(report, width), width)]
     for label, text in summary_rows(report, directory):
         head = f"  {label:<{LABEL}}"
         room = max(20, width - len(head))

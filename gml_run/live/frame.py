@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a live view shows at one moment, as numbers: made from snapshots, painted elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gml_run.analysis.usage import Usage, usage_of
+from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The process and device that hold most memory, and how many others there are."""
+
+    process: ProcessSnapshot
+    device: DeviceSnapshot
+    usage: Usage
+    places: int  # pairs of process and device that hold or held memory
+    age_s: float  # since the last change of any figure
+
+    @property
+    def heap(self) -> bool:
+        """True when our own allocator serves the memory."""
+        return self.usage.source == "heap"
+
+    @property
+    def total(self) -> int:
+        """Memory of the device; 0: not known."""
+        return self.device.figures.total_bytes
+
+    @property
+    def free(self) -> int:
+        """Free on the device at the last look, never more than what we do not hold."""
+        return min(self.device.figures.free_bytes, max(0, self.total - self.usage.reserved))
+
+    @property
+    def outside(self) -> int:
+        """In use on the device and not in this pool: context, libraries, other processes."""
+        return max(0, self.total - self.free - self.usage.reserved)
+
+    @property
+    def idle(self) -> int:
+        """Wholly free chunks: given out at once to whoever asks."""
+        stats = self.device.stats
+        return stats.primitive_idle_bytes + stats.stitched_idle_bytes if self.heap else self.usage.idle
+
+    @property
+    def rounding(self) -> int:
+        """Given out beyond what was asked for."""
+        return max(0, self.usage.live - self.device.stats.requested_bytes) if self.heap else 0
+
+    @property
+    def held_by_streams(self) -> int:
+        """Freed, and waiting for work on another stream."""
+        return self.device.stats.stream_held_bytes if self.heap else 0
+
+    @property
+    def scattered(self) -> int:
+        """Free bytes in chunks that are partly used."""
+        return max(0, self.usage.reserved - self.usage.live - self.idle - self.held_by_streams) if self.heap else 0
+
+    @property
+    def headroom(self) -> int:
+        """What is left before the device is full."""
+        return self.free + self.idle
+
+    @property
+    def largest(self) -> int:
+        """The largest request that would be served now, with new memory where there is some."""
+        return max(self.device.stats.largest_servable_bytes, self.headroom if self.heap else self.free)
+
+
+def make_frame(processes: Sequence[ProcessSnapshot], now_ns: int) -> Frame | None:
+    """The frame for these snapshots; `now_ns` is CLOCK_MONOTONIC. None when nobody holds anything yet."""
+    places = [(process, device, usage_of(process, device)) for process in processes for device in process.devices]
+    places = [place for place in places if place[2].peak_reserved > 0]
+    if not places:
+        return None
+    process, device, usage = max(places, key=lambda place: (place[2].reserved, place[2].peak_reserved))
+    changed = max(place[1].figures.updated_ns for place in places)
+    return Frame(process, device, usage, len(places), max(0.0, (now_ns - changed) / 1e9) if changed else 0.0)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stands in for a program under the preloaded library: writes telemetry of a growing heap.
+
+usage: fake_gpu.py SECONDS [EXIT_CODE]
+"""
+
+import mmap
+import os
+import struct
+import sys
+import time
+
+from telemetry_files import device, telemetry_bytes
+
+from gml_run import _abi
+
+GIB = 1 << 30
+
+
+def block(step):
+    live = GIB + (step % 40) * (GIB // 2)
+    reserved = max(live + (64 << 20), GIB * 12)
+    return {
+        0: device(
+            total_bytes=80 * GIB,
+            free_bytes=80 * GIB - reserved - (600 << 20),
+            peak_used_bytes=40 * GIB,
+            updated_ns=time.monotonic_ns(),
+            live_bytes=live,
+            requested_bytes=live - (8 << 20),
+            peak_live_bytes=21 * GIB,
+            reserved_bytes=reserved,
+            peak_reserved_bytes=22 * GIB,
+            primitive_live_bytes=live // 2,
+            stitched_live_bytes=live // 2,
+            primitive_idle_bytes=(reserved - live) // 2,
+            stitched_idle_bytes=(reserved - live) // 4,
+            stream_held_bytes=16 << 20,
+            largest_servable_bytes=reserved - live,
+            place_exact=step * 50,
+            place_split=step * 10,
+            place_extend=step,
+            place_stitch=step // 4,
+            place_grow=12,
+            driver_ns=step * 100_000,
+            driver_map=step * 3,
+            allocs=step * 70,
+            waste_mib_sum=10,
+            reserved_mib_sum=1000,
+        )
+    }
+
+
+def main():
+    seconds, code = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    path = os.path.join(os.environ["GML_RUN_DIR"], "telemetry", f"{os.getpid()}.gml")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}))
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        end = time.monotonic() + seconds
+        step = 1
+        while time.monotonic() < end:
+            step += 1
+            data = telemetry_bytes(pid=os.getpid(), devices=block(step), counters={"served_calls": step})
+            start = _abi.DEVICE_OFFSET
+            struct.pack_into("<Q", memory, start, 2 * step - 1)
+            memory[start + 8 :] = data[start + 8 :]
+            struct.pack_into("<Q", memory, start, 2 * step)
+            print("step", step, flush=True)
+            time.sleep(0.1)
+    sys.exit(code)
+
+
+main()
