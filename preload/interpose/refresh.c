@@ -11,33 +11,25 @@
 #include <string.h>
 
 #define REFRESH_NS 100000000u
+#define LOOK_RISE_BYTES ((uint64_t)64 << 20)
 
-/* Everything that we count on the device; what is used beyond it belongs to contexts and others. */
-static uint64_t counted_bytes(const gml_device_block *block)
+/* Rises whenever the device may be fuller than ever. */
+static uint64_t peaks_sum(const gml_device_block *block)
 {
-    uint64_t held = gml_telemetry_get(&block->stats.reserved_bytes) + gml_telemetry_get(&block->driver_live_bytes);
-    uint64_t torch = gml_telemetry_get(&block->torch_reserved_bytes);
-    /* PyTorch's segments are driver memory that we may have counted already. */
-    return torch > held ? torch : held;
-}
-
-static uint64_t counted_peak(const gml_device_block *block)
-{
-    uint64_t held = gml_telemetry_get(&block->stats.peak_reserved_bytes) +
-                    gml_telemetry_get(&block->peak_driver_live_bytes);
-    uint64_t torch = gml_telemetry_get(&block->torch_peak_reserved_bytes);
-    return torch > held ? torch : held;
+    return gml_telemetry_get(&block->stats.peak_reserved_bytes) +
+           gml_telemetry_get(&block->torch_peak_reserved_bytes) +
+           gml_telemetry_get(&block->peak_driver_live_bytes);
 }
 
 void gml_shim_note_free(gml_shim *shim, gml_shim_device *device, uint64_t free_bytes, uint64_t total_bytes)
 {
     gml_device_block *block = device->block;
     uint64_t used = total_bytes > free_bytes ? total_bytes - free_bytes : 0;
-    uint64_t counted = counted_bytes(block);
+    uint64_t held = gml_telemetry_get(&block->stats.reserved_bytes);
     gml_telemetry_set(&block->total_bytes, total_bytes);
     gml_telemetry_set(&block->free_bytes, free_bytes);
     (void)gml_telemetry_raise(&block->peak_used_bytes, used);
-    atomic_store(&device->outside_bytes, used > counted ? used - counted : 0);
+    atomic_store(&device->outside_bytes, used > held ? used - held : 0);
     if (shim->sim_peak_bytes != NULL && shim->sim_used_bytes != NULL) {
         uint64_t taken = shim->sim_used_bytes(device->ordinal);
         uint64_t context = used > taken ? used - taken : 0;
@@ -79,6 +71,16 @@ static void obey_threshold(gml_shim_device *device)
     }
 }
 
+/* The device itself is asked only when a peak of what we see has risen by so much since. */
+static void look_if_risen(gml_shim *shim, gml_shim_device *device, uint64_t rise_bytes)
+{
+    uint64_t peaks = peaks_sum(device->block);
+    uint64_t last = atomic_load_explicit(&device->looked_at, memory_order_relaxed);
+    if (peaks - last >= rise_bytes && gml_shim_state(device) != GML_DEVICE_NEW &&
+        atomic_compare_exchange_strong(&device->looked_at, &last, peaks))
+        gml_shim_look(shim, device);
+}
+
 static void refresh(gml_shim *shim, gml_shim_device *device)
 {
     gml_device_block *block = device->block;
@@ -89,10 +91,7 @@ static void refresh(gml_shim *shim, gml_shim_device *device)
         gml_heap_stats(device->heap, &stats);
         gml_heap_map(device->heap, block->map, sizeof block->map);
     }
-    /* The device itself is asked only when one of our peaks has risen since. */
-    uint64_t peak = counted_peak(block);
-    if (gml_shim_state(device) != GML_DEVICE_NEW && atomic_exchange(&device->looked_at, peak) != peak)
-        gml_shim_look(shim, device);
+    look_if_risen(shim, device, 1);
 }
 
 void gml_shim_tick(gml_shim *shim, gml_shim_device *device)
@@ -100,10 +99,14 @@ void gml_shim_tick(gml_shim *shim, gml_shim_device *device)
     uint64_t now = gml_os_coarse_ns();
     uint64_t last = atomic_load_explicit(&device->refreshed_ns, memory_order_relaxed);
     gml_telemetry_set(&device->block->updated_ns, now);
-    /* The peak cannot have been lower than what was outside then plus what we held at most. */
-    (void)gml_telemetry_raise(&device->block->peak_used_bytes,
-                              atomic_load_explicit(&device->outside_bytes, memory_order_relaxed) +
-                                  counted_peak(device->block));
+    if (shim->mode == GML_SHIM_SERVE)
+        /* What was outside at the last look, and what our heap held at most. */
+        (void)gml_telemetry_raise(&device->block->peak_used_bytes,
+                                  atomic_load_explicit(&device->outside_bytes, memory_order_relaxed) +
+                                      gml_telemetry_get(&device->block->stats.peak_reserved_bytes));
+    else
+        /* What the real functions hold is known only from the device. */
+        look_if_risen(shim, device, LOOK_RISE_BYTES);
     if (now - last >= REFRESH_NS && atomic_compare_exchange_strong(&device->refreshed_ns, &last, now))
         refresh(shim, device);
 }
