@@ -8,19 +8,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gml_run.cli.screen import complain, error_is_ready, error_width, write_error
-from gml_run.config import Live, RunOptions
+from gml_run.cli.screen import complain, error_width, write_error
+from gml_run.cli.view import Launch, run_plain, run_with_dock
+from gml_run.config import RunOptions
 from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders, user_environment
-from gml_run.launch.process import Ending, end_like, ending_of, spawn
+from gml_run.launch.process import Ending, end_like
 from gml_run.launch.rundir import make_run_directory
 from gml_run.launch.signals import SignalInbox
-from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
-from gml_run.live.frame import Frame
-from gml_run.live.line import LineSchedule, format_line
-from gml_run.live.watch import Show, Watch
+from gml_run.live.watch import Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
@@ -51,59 +49,32 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     record = RunRecord.begin(directory.id, program, command, options, reason)
     _store(directory.path, "run.json", record.opening())
 
-    watch = Watch(directory.path if native is not None else None, _show_lines(options))
     inbox = SignalInbox()
-    witness = Witness(inbox.wanted)
+    launch = Launch(program, command, environ, options, inbox, Witness(inbox.wanted))
+    watched = directory.path if native is not None else None
     start = time.monotonic()
-    child = spawn(program, command, environ, inbox.inherited_mask, inbox.child_ignored)
-    ending = _wait(Supervisor(inbox, witness, child), watch, child)
+    ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)
     duration_s = time.monotonic() - start
-    witness.end()
+    launch.witness.end()
     _finish(record, watch, directory.path, ending, duration_s)
-
-
-def _show_lines(options: RunOptions) -> Show | None:
-    """What prints a line to stderr now and then; None when nothing is to be shown."""
-    if options.quiet or options.live is Live.OFF:
-        return None
-    schedule = LineSchedule()
-
-    def show(frame: Frame | None, elapsed: float) -> None:
-        if frame is not None and schedule.due(elapsed) and error_is_ready():
-            complain(format_line(frame, elapsed))
-
-    return show
-
-
-def _wait(supervisor: Supervisor, watch: Watch, child: int) -> Ending:
-    """How the child ended. A fault of ours must not take the child along: then we only wait."""
-    try:
-        return supervisor.wait(watch.tick)
-    except Exception as error:
-        complain(f"internal error: {type(error).__name__}: {error}; only waiting for the command now")
-        while True:
-            pid, status = os.waitpid(child, 0)
-            if pid == child:
-                return ending_of(status)
 
 
 def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, duration_s: float) -> NoReturn:
     """Writes and shows the report. Whatever goes wrong here does not change how the run ended."""
     options = record.options
-    stored = False
+    stored = measured = False
     try:
         processes = watch.finish()
         report = build_report(record, processes, watch.problems, watch.versions, ending, duration_s)
         stored = _store(path, "report.json", report)
+        measured = not report["not_served"]
         if not options.quiet:
             shown = None if path is None else _short_path(path)
             write_error("\n".join(format_summary(report, shown, error_width())) + "\n")
-        measured = not report["not_served"]
     except Exception as error:
         if os.environ.get("GML_DEBUG"):
             raise
         complain(f"the report could not be made: {type(error).__name__}: {error}")
-        measured = False
     if options.strict and not (stored and measured):
         complain("--strict: the run was not measured or not reported")
         os._exit(OWN_FAILURE)
@@ -116,7 +87,7 @@ def prepare_environment(
     """The user's environment with ours added. Raises OSError when the libraries have no usable path."""
     result = {**environ, **run_variables(options, path)}
     simulate = options.simulation is not None
-    if simulate and options.simulation is not None and options.simulation.size_bytes is None:
+    if options.simulation is not None and options.simulation.size_bytes is None:
         result.pop("GML_SIM_SIZE", None)  # it would be that of a gml-run around this one
     result["LD_PRELOAD"] = preload_value(native, simulate, environ.get("LD_PRELOAD", ""), safe_folders(native))
     return result

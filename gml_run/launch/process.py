@@ -80,7 +80,7 @@ def spawn(
     ready, report = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
-        _become(program, command, environ, mask, parent, report, child_ignored, prepare)
+        become(program, command, environ, mask, parent, report, child_ignored, prepare)
     os.close(report)
     try:
         answer = os.read(ready, 16)
@@ -92,7 +92,7 @@ def spawn(
     return child
 
 
-def _become(
+def become(
     program: str,
     command: Sequence[str],
     environ: Mapping[str, str],
@@ -102,6 +102,7 @@ def _become(
     child_ignored: bool,
     prepare: Callable[[], None] | None,
 ) -> NoReturn:
+    """The child's side of a fork: never returns, writes an errno to `report` when it cannot execute."""
     code = errno.EINVAL
     try:
         die_with_parent(parent)

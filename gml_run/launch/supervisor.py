@@ -15,7 +15,7 @@ from gml_run.launch.witness import Witness
 
 Tick = Callable[[float], float]  # takes the seconds since the start, returns seconds until the next call
 
-_NEVER = float("inf")
+NEVER = float("inf")
 
 
 class Supervisor:
@@ -30,7 +30,7 @@ class Supervisor:
     def wait(self, tick: Tick | None = None) -> Ending:
         """Returns when the child has ended."""
         start = time.monotonic()
-        due = start if tick is not None else _NEVER
+        due = start if tick is not None else NEVER
         poll = select.poll()
         poll.register(self._inbox.descriptor, select.POLLIN)
         self._reap()
@@ -39,7 +39,7 @@ class Supervisor:
             if tick is not None and now >= due:
                 due = now + tick(now - start)
                 continue
-            poll.poll(None if due == _NEVER else max(0.0, due - now) * 1000)
+            poll.poll(None if due == NEVER else max(0.0, due - now) * 1000)
             for arrival in self._inbox.take():
                 self._handle(arrival)
         return self._ending
@@ -75,13 +75,14 @@ class Supervisor:
         """The child stopped. In an interactive job the shell must see us stop too, to take over."""
         if number not in STOPS and number != signal.SIGSTOP:
             return
-        if not _foreground_job():
+        if not foreground_job():
             return
         os.kill(os.getpid(), signal.SIGSTOP)
         # Here the shell continued the job; it continues the group, the child included.
 
 
-def _foreground_job() -> bool:
+def foreground_job() -> bool:
+    """True when a shell with job control waits for us and would notice that we stop."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the child under the live view that fits the terminal: the dock, or lines, or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gml_run.cli.screen import complain, error_is_ready
+from gml_run.config import Live, RunOptions
+from gml_run.launch.process import Ending, ending_of, spawn
+from gml_run.launch.signals import SignalInbox
+from gml_run.launch.supervisor import Supervisor
+from gml_run.launch.witness import Witness
+from gml_run.live.frame import Frame
+from gml_run.live.line import LineSchedule, format_line
+from gml_run.live.watch import Show, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that starting the child takes."""
+
+    program: str
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    options: RunOptions
+    inbox: SignalInbox
+    witness: Witness
+
+
+def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
+    """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
+    watch = Watch(directory, _show_lines(launch.options))
+    inbox = launch.inbox
+    child = spawn(launch.program, launch.command, launch.environ, inbox.inherited_mask, inbox.child_ignored)
+    try:
+        return Supervisor(inbox, launch.witness, child).wait(watch.tick), watch
+    except Exception as error:
+        # A fault of ours must not take the child along: then we only wait.
+        _tell_fault(error)
+        return _wait_only(child), watch
+
+
+def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch] | None:
+    """The child on a terminal of its own, our lines below; None where the dock cannot be right."""
+    options = launch.options
+    if directory is None or options.quiet or options.live not in (Live.AUTO, Live.DOCK):
+        return None
+    terminals = tuple(number for number in (0, 1, 2) if os.isatty(number))
+    if 1 not in terminals or 2 not in terminals or os.environ.get("TERM", "dumb") in ("dumb", ""):
+        return None
+
+    from gml_run.launch.job import start_job
+    from gml_run.launch.relay import Relay
+    from gml_run.launch.terminal import Terminal
+    from gml_run.live.dock import SMALLEST_ROWS, Dock
+    from gml_run.live.docked import INTERVAL, DockView
+
+    try:
+        if len({os.fstat(number).st_rdev for number in terminals}) != 1:
+            return None  # two terminals: which one would be ours?
+        terminal = Terminal(os.ttyname(1), raw_input=0 in terminals)
+    except OSError:
+        return None
+    rows, columns = terminal.size()
+    if rows < SMALLEST_ROWS or columns < 40 or not terminal.foreground():
+        terminal.close()
+        return None
+    dock = Dock(rows, columns, height=5)
+    view = DockView(dock, _title(options), os.environ)
+    watch = Watch(directory, view.show, INTERVAL)
+    inbox = launch.inbox
+    job = start_job(
+        launch.program,
+        launch.command,
+        launch.environ,
+        inbox.inherited_mask,
+        inbox.child_ignored,
+        terminals,
+        terminal.modes,
+        (rows, columns),
+    )
+    relay = Relay(inbox, launch.witness, terminal, job, dock)
+    try:
+        return relay.wait(watch.tick), watch
+    except Exception as error:
+        _tell_fault(error)
+        return relay.carry_on(), watch
+
+
+def _title(options: RunOptions) -> str:
+    parts = ["gml-run", options.allocator.value]
+    if options.allocator.ours:
+        parts.append(options.goal.value)
+    if options.simulation is not None:
+        parts.append(f"simulated {options.simulation.profile}")
+    return " · ".join(parts)
+
+
+def _show_lines(options: RunOptions) -> Show | None:
+    """What prints a line to stderr now and then; None when nothing is to be shown."""
+    if options.quiet or options.live is Live.OFF:
+        return None
+    schedule = LineSchedule()
+
+    def show(frame: Frame | None, elapsed: float) -> None:
+        if frame is not None and schedule.due(elapsed) and error_is_ready():
+            complain(format_line(frame, elapsed))
+
+    return show
+
+
+def _wait_only(child: int) -> Ending:
+    while True:
+        pid, status = os.waitpid(child, 0)
+        if pid == child:
+            return ending_of(status)
+
+
+def _tell_fault(error: Exception) -> None:
+    if os.environ.get("GML_DEBUG"):
+        raise error
+    complain(f"internal error: {type(error).__name__}: {error}; only waiting for the command now")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the child as a job on a terminal of its own, under a monitor that leads its session.
+
+The monitor is there for job control: a process group whose parent is outside its session cannot be
+stopped by ^Z. It starts the child, tells us how the child stops and ends, and does nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import termios
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from gml_run.launch.command import exec_refusal
+from gml_run.launch.process import become, die_with_parent
+from gml_run.launch.terminal import set_size
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A running child: `master` is our end of its terminal, `events` where the monitor writes."""
+
+    monitor: int
+    child: int
+    master: int
+    events: int
+
+
+def start_job(
+    program: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    child_ignored: bool,
+    on_terminal: Sequence[int],
+    modes: list[object],
+    size: tuple[int, int],
+) -> Job:
+    """Starts the child with the descriptors `on_terminal` on a new terminal with these modes and size.
+
+    Raises GmlError when the program cannot be executed, OSError when there is no pseudo terminal.
+    """
+    master, slave = os.openpty()
+    termios.tcsetattr(slave, termios.TCSANOW, modes)  # type: ignore[arg-type]
+    set_size(master, *size)
+    events, tell = os.pipe2(os.O_CLOEXEC)
+    ready, report = os.pipe2(os.O_CLOEXEC)
+    parent = os.getpid()
+    monitor = os.fork()
+    if monitor == 0:
+        try:
+            die_with_parent(parent)
+            _monitor(program, command, environ, mask, child_ignored, on_terminal, slave, tell, report)
+        finally:
+            os._exit(127)
+    for descriptor in (slave, tell, report):
+        os.close(descriptor)
+    answer = os.read(ready, 16)
+    os.close(ready)
+    if answer:
+        os.waitpid(monitor, 0)
+        raise exec_refusal(command[0], int(answer))
+    child = int(_read_line(events)[1:])
+    os.set_blocking(master, False)
+    os.set_blocking(events, False)
+    return Job(monitor, child, master, events)
+
+
+def _monitor(
+    program: str,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    child_ignored: bool,
+    on_terminal: Sequence[int],
+    slave: int,
+    tell: int,
+    report: int,
+) -> NoReturn:
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    leader = os.getpid()
+    child = os.fork()
+    if child == 0:
+
+        def take_terminal() -> None:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(slave, os.getpid())  # SIGTTOU is blocked here
+            for descriptor in on_terminal:
+                os.dup2(slave, descriptor)
+
+        become(program, command, environ, mask, leader, report, child_ignored, take_terminal)
+    _close_all_but(tell)
+    os.write(tell, b"P%d\n" % child)
+    while True:
+        _, status = os.waitpid(child, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            os.write(tell, b"S%d\n" % os.WSTOPSIG(status))
+            continue
+        os.write(tell, b"E%d\n" % status)
+        os._exit(0)
+
+
+def _close_all_but(kept: int) -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.closerange(0, kept)
+    os.closerange(kept + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
+
+
+def _read_line(descriptor: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(descriptor, 1)
+        if not piece:
+            raise OSError("the monitor ended early")
+        line += piece
+    return line

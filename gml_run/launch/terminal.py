@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's terminal while our lines are on it: raw mode, size, and writing that never blocks."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import termios
+
+_SIZE = struct.Struct("HHHH")
+
+
+class Terminal:
+    """A description of our own on the terminal, so that no flag of ours reaches another process."""
+
+    def __init__(self, path: str, raw_input: bool) -> None:
+        """`raw_input`: keys are read here for the child. Raises OSError when it cannot be opened."""
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        self.descriptor = os.open(path, flags)
+        self.raw_input = raw_input
+        self.modes = termios.tcgetattr(self.descriptor)
+        self._pending = bytearray()
+        self._gone = False
+
+    @property
+    def pending(self) -> int:
+        """Bytes that are still to be written."""
+        return len(self._pending)
+
+    def foreground(self) -> bool:
+        """True when our job has the terminal."""
+        try:
+            return os.tcgetpgrp(self.descriptor) == os.getpgrp()
+        except OSError:
+            return False
+
+    def take(self) -> None:
+        """Passes keys on as they are typed, and output as it is written."""
+        modes = [*self.modes[:6], list(self.modes[6])]
+        modes[1] &= ~termios.OPOST
+        if self.raw_input:
+            modes[0] &= ~(
+                termios.BRKINT | termios.ICRNL | termios.IGNBRK | termios.IGNCR | termios.INLCR | termios.INPCK
+            ) & ~(termios.ISTRIP | termios.IXON | termios.PARMRK)
+            modes[2] = (modes[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
+            modes[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN | termios.ISIG)
+            modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+        self._set(modes)
+
+    def give_back(self) -> None:
+        """The modes that were found."""
+        self._set(self.modes)
+
+    def size(self) -> tuple[int, int]:
+        """Rows and columns."""
+        data = fcntl.ioctl(self.descriptor, termios.TIOCGWINSZ, bytes(_SIZE.size))
+        rows, columns, _, _ = _SIZE.unpack(data)
+        return rows or 24, columns or 80
+
+    def read(self) -> bytes:
+        """Keys that were typed; empty when there are none or the terminal is gone."""
+        try:
+            data = os.read(self.descriptor, 4096)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            self._gone = True
+            return b""
+        if not data:
+            self._gone = True
+        return data
+
+    @property
+    def gone(self) -> bool:
+        """True after the terminal was closed."""
+        return self._gone
+
+    def write(self, data: bytes) -> None:
+        """Queues bytes and writes what the terminal takes now."""
+        self._pending += data
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what the terminal takes now."""
+        while self._pending and not self._gone:
+            try:
+                written = os.write(self.descriptor, self._pending[:16384])
+            except BlockingIOError:
+                return
+            except OSError:
+                self._gone = True
+                break
+            del self._pending[:written]
+        if self._gone:
+            self._pending.clear()
+
+    def close(self) -> None:
+        """Lets go of the terminal; its modes are left as they are."""
+        os.close(self.descriptor)
+
+    def _set(self, modes: list[object]) -> None:
+        try:
+            termios.tcsetattr(self.descriptor, termios.TCSADRAIN, modes)  # type: ignore[arg-type]
+        except (OSError, termios.error):
+            pass  # the terminal is gone
+
+
+def set_size(descriptor: int, rows: int, columns: int) -> None:
+    """Gives the pseudo terminal a size; its foreground processes get SIGWINCH when it changed."""
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, _SIZE.pack(rows, columns, 0, 0))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paints a frame as a few terminal lines with Rich: pool bar, waste by cause, placements."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from gml_run.live.frame import Frame
+from gml_run.units import format_count, format_percent, format_seconds, format_size
+
+HEIGHT = 5
+_STALE = 5.0  # seconds without a change after which the age of the data is shown
+_TO_ASCII = str.maketrans({"─": "-", "·": "-", "…": ".", "×": "x", "█": "#", "▓": "=", "▒": "-", "░": ".", "│": "|"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of memory in the bar."""
+
+    name: str
+    size: int
+    mark: str
+    style: str
+
+
+class Painter:
+    """Turns frames into lines with escape sequences, for a terminal described by `environ`."""
+
+    def __init__(self, title: str, environ: Mapping[str, str]) -> None:
+        self._title = title
+        self._buffer = io.StringIO()
+        self._console = Console(
+            file=self._buffer, force_terminal=True, legacy_windows=False, highlight=False, _environ=environ
+        )
+        locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
+        self._ascii = "utf" not in locale.lower()
+
+    def lines(self, frame: Frame, elapsed: float, columns: int) -> list[str]:
+        """HEIGHT lines of at most `columns` cells."""
+        texts = [
+            self._rule(frame, elapsed, columns),
+            bar_line(frame, columns),
+            legend_line(frame, columns),
+            waste_line(frame, columns),
+            work_line(frame, elapsed, columns),
+        ]
+        return [self._render(text, columns) for text in texts]
+
+    def _rule(self, frame: Frame, elapsed: float, columns: int) -> Text:
+        right = format_seconds(elapsed)
+        if frame.age_s > _STALE:
+            right = f"no GPU memory call for {format_seconds(frame.age_s)} · {right}"
+        elif frame.places > 1:
+            right = f"fullest of {frame.places} · {right}"
+        left = f"── {self._title} "
+        fill = columns - len(left) - len(right) - 4
+        if fill < 1:
+            left, fill = "── ", max(1, columns - len(right) - 7)
+        return Text(f"{left}{'─' * fill} {right} ──", style="dim")
+
+    def _render(self, text: Text, columns: int) -> str:
+        text.no_wrap = True
+        text.truncate(columns, overflow="ellipsis")
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self._console.print(text, end="", width=columns, soft_wrap=True)
+        painted = self._buffer.getvalue()
+        return painted.translate(_TO_ASCII) if self._ascii else painted
+
+
+def parts_of(frame: Frame) -> list[Part]:
+    """What the device's memory consists of now, in the order of the bar."""
+    if frame.heap:
+        stats = frame.device.stats
+        inside = [
+            Part("in use", stats.primitive_live_bytes, "█", "green"),
+            Part("in use, stitched", stats.stitched_live_bytes, "▓", "cyan"),
+            Part("idle", stats.primitive_idle_bytes, "▒", "yellow"),
+            Part("idle, stitched", stats.stitched_idle_bytes, "▒", "magenta"),
+        ]
+        rest = frame.usage.reserved - sum(part.size for part in inside)
+        inside.append(Part("scattered", max(0, rest), "▒", "red"))
+    elif frame.usage.source == "torch":
+        inside = [
+            Part("allocated", frame.usage.live, "█", "green"),
+            Part("cached", frame.idle, "▒", "yellow"),
+        ]
+    else:
+        inside = [Part("in use", frame.usage.live, "█", "green")]
+    return [*inside, Part("outside the pool", frame.outside, "░", "blue")]
+
+
+def bar_line(frame: Frame, columns: int) -> Text:
+    """The device as a bar with a mark at the peak."""
+    total = frame.total or max(1, frame.usage.peak_reserved)
+    label = f" {format_size(frame.usage.reserved)} of {format_size(total)} held"
+    width = max(10, columns - len(label) - 1)
+    marks, styles = [" "] * width, [""] * width
+    start = 0
+    for part in parts_of(frame):
+        end = min(total, start + part.size)
+        for cell in range(round(start * width / total), min(width, round(end * width / total))):
+            marks[cell], styles[cell] = part.mark, part.style
+        start = end
+    peak = min(width - 1, round(frame.usage.peak_reserved * width / total))
+    marks[peak], styles[peak] = "│", "bold"
+    text = Text(" ")
+    for mark, style in zip(marks, styles, strict=True):
+        text.append(mark, style)
+    return text.append(label)
+
+
+def legend_line(frame: Frame, columns: int) -> Text:
+    """The parts of the bar with their sizes; zeros are left out."""
+    parts = [part for part in parts_of(frame) if part.size]
+    text = Text(" ")
+    for part in parts:
+        text.append(part.mark, part.style).append(f" {part.name} {format_size(part.size)}  ")
+    text.append("│", "bold").append(f" peak {format_size(frame.usage.peak_reserved)}")
+    if text.cell_len > columns:
+        text = Text(" ")
+        for part in parts:
+            text.append(part.mark, part.style).append(f" {format_size(part.size)} ")
+        text.append("│", "bold").append(f" {format_size(frame.usage.peak_reserved)}")
+    return text
+
+
+def waste_line(frame: Frame, columns: int) -> Text:
+    """Waste by cause, in plain words."""
+    if frame.usage.source == "torch":
+        share = frame.idle / frame.usage.reserved if frame.usage.reserved else 0.0
+        return Text(f" cached and unused {format_size(frame.idle)}, {format_percent(share)} of what PyTorch holds")
+    if not frame.heap:
+        return Text(" calls to the driver only: what lies inside them is not seen")
+    sizes = [format_size(size) for size in (frame.rounding, frame.scattered, frame.held_by_streams)]
+    names = ("rounding", "free but scattered", "waiting on another stream")
+    short = ("rounding", "scattered", "waiting")
+    return Text(_fitting(columns, [" waste: " + _pairs(names, sizes), " waste: " + _pairs(short, sizes)]))
+
+
+def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
+    """What the allocator does, and how much room is left."""
+    room = f"headroom {format_size(frame.headroom)}"
+    if not frame.heap:
+        figures = frame.device.figures
+        ooms = f" · out of memory {figures.torch_ooms}×" if figures.torch_ooms else ""
+        return Text(f" {format_count(figures.torch_allocs)} blocks given out · {room}{ooms}")
+    stats = frame.device.stats
+    driver = format_percent(stats.driver_ns / 1e9 / elapsed) if elapsed > 0 else "0.0 %"
+    placed = f"stitched {format_count(stats.place_stitch)} · extended {format_count(stats.place_extend)}"
+    new = f"new memory {format_count(stats.place_grow)}"
+    largest = f"largest {format_size(frame.largest)}"
+    ooms = f" · out of memory {stats.ooms}×" if stats.ooms else ""
+    variants = [
+        f" {placed} · {new} · driver {driver} · {largest} · {room}{ooms}",
+        f" {placed} · driver {driver} · {room}{ooms}",
+        f" {placed}{ooms}",
+    ]
+    return Text(_fitting(columns, variants))
+
+
+def _pairs(names: Sequence[str], sizes: Sequence[str]) -> str:
+    return " · ".join(f"{name} {size}" for name, size in zip(names, sizes, strict=True))
+
+
+def _fitting(columns: int, variants: Sequence[str]) -> str:
+    return next((text for text in variants if len(text) <= columns), variants[-1])
