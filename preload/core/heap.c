@@ -6,7 +6,7 @@
 #include "base/bitmap.h"
 #include "base/pages.h"
 #include "core/arena.h"
-#include "core/fine.h"
+#include "core/giveback.h"
 #include "core/place.h"
 #include "core/plan.h"
 #include "core/streams.h"
@@ -82,8 +82,8 @@ static void unmap_arena(gml_heap *heap, gml_arena *arena)
 {
     for (uint32_t slot = 0; slot < arena->slot_count; slot++)
         if (arena->slots[slot] != GML_NO_CHUNK)
-            (void)heap->dev->ops->unmap(heap->dev, gml_slot_address(heap, arena, slot), heap->dev->chunk_bytes);
-    (void)heap->dev->ops->free_va(heap->dev, arena->base, arena->bytes);
+            gml_giveback_mapping(heap, gml_slot_address(heap, arena, slot), heap->dev->chunk_bytes);
+    gml_giveback_range(heap, arena->base, arena->bytes);
     gml_pages_unmap(arena->pages, arena->pages_bytes);
 }
 
@@ -94,10 +94,10 @@ void gml_heap_destroy(gml_heap *heap)
     for (gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next)
         unmap_arena(heap, arena);
     if (heap->spare_va != 0)
-        (void)heap->dev->ops->free_va(heap->dev, heap->spare_va, heap->spare_va_bytes);
+        gml_giveback_range(heap, heap->spare_va, heap->spare_va_bytes);
     for (uint32_t id = 0; id < heap->chunk_end; id++)
         if (gml_bitmap_get(heap->exist_bits, id))
-            (void)heap->dev->ops->release(heap->dev, heap->chunks[id].handle);
+            gml_giveback_handle(heap, heap->chunks[id].handle);
     gml_streams_destroy(heap);
     gml_map_destroy(&heap->blocks);
     gml_pool_destroy(&heap->spans);
@@ -156,7 +156,7 @@ static gml_status reserve_spare(gml_heap *heap, uint64_t bytes)
     if (heap->spare_va != 0 && heap->spare_va_bytes >= bytes && heap->spare_va_bytes <= 4 * bytes)
         return GML_OK;
     if (heap->spare_va != 0)
-        (void)heap->dev->ops->free_va(heap->dev, heap->spare_va, heap->spare_va_bytes);
+        gml_giveback_range(heap, heap->spare_va, heap->spare_va_bytes);
     heap->spare_va = 0;
     uintptr_t va = 0;
     uint64_t start = heap->dev->ops->now_ns(heap->dev);

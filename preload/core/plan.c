@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/chunks.h"
 #include "core/fine.h"
+#include "core/giveback.h"
 #include "core/streams.h"
 
 #include <string.h>
@@ -217,14 +218,14 @@ static void undo_device(gml_heap *heap, gml_plan *plan, uint32_t mapped)
 {
     size_t bytes = heap->dev->chunk_bytes;
     if (mapped != 0) {
-        (void)heap->dev->ops->unmap(heap->dev, gml_slot_address(heap, plan->arena, plan->slot), mapped * bytes);
+        gml_giveback_mapping(heap, gml_slot_address(heap, plan->arena, plan->slot), mapped * bytes);
         plan->calls_unmap++;
     }
     for (uint32_t i = plan->count; i-- > plan->reuse;) {
         gml_chunk *chunk = &heap->chunks[plan->arena->slots[plan->slot + i]];
         if (chunk->handle == 0)
             continue;
-        (void)heap->dev->ops->release(heap->dev, chunk->handle);
+        gml_giveback_handle(heap, chunk->handle);
         plan->calls_release++;
         chunk->handle = 0;
     }

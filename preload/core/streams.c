@@ -79,6 +79,15 @@ static bool over(const gml_heap *heap, gml_tag tag)
     return gml_tag_sequence(tag) <= state_of(heap, gml_tag_stream(tag))->done;
 }
 
+/* "Any stream", up to a free: pending on the device as a whole from now on. */
+static gml_tag device_tag(const gml_heap *heap, uint64_t sequence)
+{
+    gml_stream_state *device = state_of(heap, GML_INDEX_DEVICE);
+    if (device->last_free < sequence)
+        device->last_free = sequence;
+    return gml_tag_make(GML_INDEX_DEVICE, sequence);
+}
+
 void gml_tags_add(gml_heap *heap, gml_tags *into, gml_tag tag)
 {
     if (tag == 0 || over(heap, tag))
@@ -100,7 +109,7 @@ void gml_tags_add(gml_heap *heap, gml_tags *into, gml_tag tag)
         return;
     }
     memset(into, 0, sizeof *into);
-    into->tag[0] = gml_tag_make(GML_INDEX_DEVICE, newest);
+    into->tag[0] = device_tag(heap, newest);
 }
 
 void gml_tags_unite(gml_heap *heap, gml_tags *into, const gml_tags *from)
@@ -128,7 +137,7 @@ gml_tag gml_tags_collapse(const gml_heap *heap, const gml_tags *tags)
         if (gml_tag_sequence(only) > newest)
             newest = gml_tag_sequence(only);
     }
-    return several ? gml_tag_make(GML_INDEX_DEVICE, newest) : only;
+    return several ? device_tag(heap, newest) : only;
 }
 
 static bool settled(const gml_heap *heap, gml_tag tag, uint32_t requester)
@@ -258,11 +267,8 @@ void gml_streams_retire(gml_heap *heap, gml_stream stream)
         (void)record(heap, (uint32_t)(state - heap->streams));
     state->dead = true;
     /* Without an event its frees could never be seen to end: a device tag takes them over. */
-    if (state->last_free > state->done && state->event == 0) {
-        gml_stream_state *device = state_of(heap, GML_INDEX_DEVICE);
-        if (device->last_free < state->last_free)
-            device->last_free = state->last_free;
-    }
+    if (state->last_free > state->done && state->event == 0)
+        (void)device_tag(heap, state->last_free);
 }
 
 void gml_streams_destroy(gml_heap *heap)

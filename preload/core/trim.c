@@ -10,7 +10,7 @@
 #include "core/arena.h"
 #include "core/chunks.h"
 #include "core/fine.h"
-#include "core/gaps.h"
+#include "core/giveback.h"
 #include "core/streams.h"
 
 #include <string.h>
@@ -33,14 +33,14 @@ static void run_calls(gml_heap *heap, const uint64_t *chunk_bits, uint64_t *out_
     const gml_device_ops *ops = heap->dev->ops;
     uint64_t start = ops->now_ns(heap->dev);
     for (uint32_t i = 0; i < heap->unmap_count; i++)
-        (void)ops->unmap(heap->dev, heap->unmaps[i].begin, heap->unmaps[i].bytes);
+        gml_giveback_mapping(heap, heap->unmaps[i].begin, heap->unmaps[i].bytes);
     for (uint32_t i = 0; i < heap->free_va_count; i++)
-        (void)ops->free_va(heap->dev, heap->free_vas[i].begin, heap->free_vas[i].bytes);
+        gml_giveback_range(heap, heap->free_vas[i].begin, heap->free_vas[i].bytes);
     for (size_t id = 0; chunk_bits != NULL && id < heap->chunk_end; id++) {
         id = gml_bitmap_next(chunk_bits, heap->chunk_end, id);
         if (id == GML_BITMAP_NONE)
             break;
-        (void)ops->release(heap->dev, heap->chunks[id].handle);
+        gml_giveback_handle(heap, heap->chunks[id].handle);
     }
     *out_ns = ops->now_ns(heap->dev) - start;
 }

@@ -31,6 +31,7 @@ typedef struct model_mapping {
     model_physical *handle;
     uint64_t va;
     bool access;
+    model_vector last; /* work that may still touch the memory through this address */
 } model_mapping;
 
 typedef struct model_reservation {
@@ -227,15 +228,6 @@ static bool all_over(const state *model, const model_vector *work)
     return true;
 }
 
-static void check_over(state *model, const model_physical *handle)
-{
-    if (handle->last_free == NULL)
-        return;
-    for (uint64_t i = 0; i < handle->bytes / UNIT_BYTES; i++)
-        if (handle->last_free[i] != 0 && !all_over(model, &model->frees[handle->last_free[i]]))
-            (void)broken(model, "unmap: work that may touch the range has not finished");
-}
-
 static gml_status unmap(gml_device *dev, uintptr_t va, size_t bytes)
 {
     state *model = model_of(dev);
@@ -246,7 +238,8 @@ static gml_status unmap(gml_device *dev, uintptr_t va, size_t bytes)
     for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes) {
         model_mapping *entry = gml_map_remove(&model->mapped, at);
         model_physical *handle = entry->handle;
-        check_over(model, handle);
+        if (!all_over(model, &entry->last))
+            (void)broken(model, "unmap: work that may touch the range has not finished");
         handle->mappings--;
         model->usage.mappings--;
         gml_pool_give(&model->mapping_pool, entry);
@@ -417,11 +410,13 @@ static void note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, gml
         note_free(model, stream);
     for (uint64_t at = va; at < va + bytes; at += UNIT_BYTES) {
         uint64_t chunk = gml_align_down(at, dev->chunk_bytes);
-        const model_mapping *entry = mapping_at(model, chunk);
+        model_mapping *entry = mapping_at(model, chunk);
         if (entry == NULL || !entry->access) {
             (void)broken(model, "a block lies where nothing is mapped, or without access");
             return;
         }
+        if (what == GML_NOTE_FREE)
+            merge(&entry->last, &model->frees[model->free_count]);
         model_physical *handle = entry->handle;
         if (handle->last_free == NULL)
             handle->last_free = gml_pages_map(handle->bytes / UNIT_BYTES * sizeof(uint32_t));

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heap on the model device: placements, accounting, streams, trimming, refusals. */
+#include "base/align.h"
+#include "check.h"
+#include "core/heap.h"
+#include "device/model.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct test_bench {
+    gml_device *device;
+    gml_heap *heap;
+} test_bench;
+
+static test_bench open_bench(gml_model_options model, gml_heap_options options)
+{
+    test_bench bench;
+    model.check_order = true;
+    CHECK_EQUAL(gml_model_create(&model, &bench.device), GML_OK);
+    CHECK_EQUAL(gml_heap_create(bench.device, &options, &bench.heap), GML_OK);
+    return bench;
+}
+
+static test_bench small_bench(uint64_t mib)
+{
+    return open_bench((gml_model_options){.total_bytes = mib * GML_MIB}, (gml_heap_options){.goal = GML_GOAL_MEMORY});
+}
+
+static void verify(test_bench bench)
+{
+    const char *why = "";
+    if (gml_heap_check(bench.heap, &why) != GML_OK) {
+        fprintf(stderr, "invariant broken: %s\n", why);
+        exit(1);
+    }
+    if (gml_model_violation(bench.device) != NULL) {
+        fprintf(stderr, "device rule broken: %s\n", gml_model_violation(bench.device));
+        exit(1);
+    }
+}
+
+static void close_bench(test_bench bench)
+{
+    verify(bench);
+    CHECK_EQUAL(bench.device->ops->sync(bench.device), GML_OK); /* destroying asks for an idle device */
+    gml_heap_destroy(bench.heap);
+    gml_model_usage usage = gml_model_usage_of(bench.device);
+    CHECK_EQUAL(usage.used_bytes, 0);
+    CHECK_EQUAL(usage.mappings, 0);
+    CHECK_EQUAL(usage.reserved_va_bytes, 0);
+    CHECK_EQUAL(usage.events, 0);
+    CHECK(gml_model_violation(bench.device) == NULL);
+    gml_model_destroy(bench.device);
+}
+
+static uintptr_t take_on(test_bench bench, uint64_t bytes, gml_stream stream, gml_api api)
+{
+    uintptr_t address = 0;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, bytes, stream, api, &address), GML_OK);
+    verify(bench);
+    return address;
+}
+
+static uintptr_t take(test_bench bench, uint64_t bytes)
+{
+    return take_on(bench, bytes, 0, GML_API_ASYNC);
+}
+
+static void give_on(test_bench bench, uintptr_t address, gml_stream stream)
+{
+    CHECK_EQUAL(gml_heap_free(bench.heap, address, stream), GML_OK);
+    verify(bench);
+}
+
+static void give(test_bench bench, uintptr_t address)
+{
+    give_on(bench, address, 0);
+}
+
+static gml_stats stats_of(test_bench bench)
+{
+    gml_stats stats;
+    gml_heap_stats(bench.heap, &stats);
+    return stats;
+}
+
+static void test_blocks_share_a_chunk(void)
+{
+    test_bench bench = small_bench(64);
+    uintptr_t a = take(bench, 1000), b = take(bench, 300000), c = take(bench, 1);
+    CHECK_EQUAL(b - a, 1024);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 2 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).live_bytes, 1024 + 300032 + 512);
+    CHECK_EQUAL(stats_of(bench).requested_bytes, 301001);
+    give(bench, b);
+    CHECK_EQUAL(take(bench, 300032), b);
+    CHECK_EQUAL(stats_of(bench).place_exact, 1);
+    give(bench, a);
+    give(bench, b);
+    give(bench, c);
+    CHECK_EQUAL(stats_of(bench).live_bytes, 0);
+    CHECK_EQUAL(gml_heap_idle_bytes(bench.heap), 2 * GML_MIB);
+    close_bench(bench);
+}
+
+static void test_growth_creates_only_what_is_missing(void)
+{
+    test_bench bench = small_bench(64);
+    uintptr_t a = take(bench, 3 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 4 * GML_MIB);
+    uintptr_t b = take(bench, 5 * GML_MIB); /* 1 MiB is there, 4 MiB are missing */
+    CHECK_EQUAL(b, a + 3 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 8 * GML_MIB);
+    give(bench, a);
+    give(bench, b);
+    close_bench(bench);
+}
+
+static void test_holes_are_stitched(void)
+{
+    test_bench bench = small_bench(32);
+    uintptr_t block[16];
+    for (int i = 0; i < 16; i++)
+        block[i] = take(bench, 2 * GML_MIB);
+    for (int i = 0; i < 16; i += 2)
+        give(bench, block[i]);
+    uintptr_t big = take(bench, 16 * GML_MIB); /* the device is full: eight holes of 2 MiB serve it */
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 32 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).place_stitch, 1);
+    give(bench, big);
+    for (int i = 0; i < 16; i += 2)
+        block[i] = take(bench, 2 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).place_stitch, 1);
+    CHECK_EQUAL(stats_of(bench).driver_create, 16);
+    for (int i = 0; i < 16; i++)
+        give(bench, block[i]);
+    close_bench(bench);
+}
+
+static void test_free_chunks_extend_an_arena(void)
+{
+    test_bench bench = small_bench(1024);
+    uintptr_t coarse = take(bench, 200 * GML_MIB);
+    uintptr_t fine = take(bench, GML_MIB);
+    give(bench, coarse);
+    uintptr_t other = take(bench, 41 * GML_MIB); /* 1 MiB behind `fine`, and 20 chunks of the coarse arena */
+    CHECK_EQUAL(other, fine + GML_MIB);
+    CHECK_EQUAL(stats_of(bench).place_extend, 1);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 202 * GML_MIB);
+    give(bench, fine);
+    give(bench, other);
+    CHECK_EQUAL(take(bench, 200 * GML_MIB), coarse);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 202 * GML_MIB);
+    give(bench, coarse);
+    close_bench(bench);
+}
+
+static void test_plain_blocks_share_no_chunk(void)
+{
+    test_bench bench = small_bench(256);
+    uintptr_t small = take(bench, 1000);
+    uintptr_t plain = take_on(bench, 3 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    uintptr_t medium = take_on(bench, 100 * GML_KIB, GML_STREAM_NONE, GML_API_PLAIN);
+    CHECK_EQUAL(plain % (2 * GML_MIB), 0);
+    CHECK_EQUAL(medium % (64 * GML_KIB), 0);
+    CHECK(medium + 100 * GML_KIB <= plain || medium >= plain + 4 * GML_MIB);
+    CHECK(small < plain || small >= plain + 4 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).live_bytes, 1024 + 3 * GML_MIB + 100 * GML_KIB);
+    give(bench, small);
+    give_on(bench, plain, GML_STREAM_NONE);
+    give_on(bench, medium, 0);
+    close_bench(bench);
+}
+
+static void test_refusals_change_nothing(void)
+{
+    test_bench bench = small_bench(64);
+    uintptr_t a = take(bench, 40 * GML_MIB), untouched = 77;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, 25 * GML_MIB, 0, GML_API_ASYNC, &untouched), GML_OUT_OF_MEMORY);
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, UINT64_MAX, 0, GML_API_ASYNC, &untouched), GML_OUT_OF_MEMORY);
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, UINT64_MAX / 2, 0, GML_API_PLAIN, &untouched), GML_OUT_OF_MEMORY);
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, 0, 0, GML_API_ASYNC, &untouched), GML_INVALID);
+    CHECK_EQUAL(untouched, 77);
+    verify(bench);
+    CHECK_EQUAL(stats_of(bench).ooms, 3);
+    CHECK_EQUAL(gml_heap_free(bench.heap, a + 512, 0), GML_NOT_FOUND);
+    CHECK_EQUAL(gml_heap_free(bench.heap, 4096, 0), GML_NOT_FOUND);
+    uintptr_t rest = take(bench, 24 * GML_MIB);
+    give(bench, a);
+    CHECK_EQUAL(gml_heap_free(bench.heap, a, 0), GML_NOT_FOUND);
+    give(bench, rest);
+    close_bench(bench);
+}
+
+static void test_limit_is_kept(void)
+{
+    test_bench bench = open_bench((gml_model_options){.total_bytes = 64 * GML_MIB}, (gml_heap_options){.limit_bytes = 16 * GML_MIB});
+    uintptr_t a = take(bench, 10 * GML_MIB), b = 0;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, 7 * GML_MIB, 0, GML_API_ASYNC, &b), GML_OUT_OF_MEMORY);
+    b = take(bench, 6 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).peak_reserved_bytes, 16 * GML_MIB);
+    give(bench, a);
+    give(bench, b);
+    close_bench(bench);
+}
+
+static void test_trim_releases_what_is_idle(void)
+{
+    test_bench bench = small_bench(512);
+    uintptr_t coarse = take(bench, 200 * GML_MIB), kept = take(bench, 5 * GML_MIB), fine = take(bench, 30 * GML_MIB);
+    give(bench, coarse);
+    give(bench, fine);
+    uint64_t released = 0;
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 100 * GML_MIB, &released), GML_OK);
+    verify(bench);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 100 * GML_MIB);
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    verify(bench);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 6 * GML_MIB);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).used_bytes, 6 * GML_MIB);
+    coarse = take(bench, 200 * GML_MIB);
+    fine = take(bench, 30 * GML_MIB);
+    give(bench, kept);
+    give(bench, coarse);
+    give(bench, fine);
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 0);
+    close_bench(bench);
+}
+
+/* ---- streams: work stays unfinished until the test ends it ---- */
+
+static test_bench busy_bench(uint64_t mib, gml_heap_options options)
+{
+    return open_bench((gml_model_options){.total_bytes = mib * GML_MIB, .asynchronous = true}, options);
+}
+
+static void test_same_stream_reuses_at_once(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    CHECK_EQUAL(take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC), a);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 0);
+    give_on(bench, a, 1);
+    close_bench(bench);
+}
+
+static void test_other_stream_waits_on_the_device(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    CHECK_EQUAL(take_on(bench, 8 * GML_MIB, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 1);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_sync], 0);
+    give_on(bench, a, 5);
+    close_bench(bench);
+}
+
+static void test_finished_work_needs_no_wait(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    gml_model_finish(bench.device, 1);
+    CHECK_EQUAL(take_on(bench, 8 * GML_MIB, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 0);
+    give_on(bench, a, 5);
+    close_bench(bench);
+}
+
+static void test_unnamed_stream_takes_only_finished_memory(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC), rest = take_on(bench, 48 * GML_MIB, 1, GML_API_ASYNC);
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    uintptr_t b = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN); /* grows */
+    CHECK(a != b);
+    uintptr_t c = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN); /* full: waits on the host */
+    CHECK_EQUAL(c, a);
+    CHECK(gml_model_usage_of(bench.device).calls[GML_CALL_sync] >= 1);
+    CHECK_EQUAL(stats_of(bench).ladder_drain, 1);
+    give_on(bench, b, GML_STREAM_NONE);
+    give_on(bench, c, GML_STREAM_NONE);
+    give_on(bench, rest, 1);
+    close_bench(bench);
+}
+
+static void test_plain_free_is_held_back(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    gml_model_submit(bench.device, 3); /* some stream uses it */
+    give_on(bench, a, GML_STREAM_NONE);
+    CHECK_EQUAL(stats_of(bench).stream_held_bytes, 8 * GML_MIB);
+    uintptr_t b = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    CHECK(a != b);
+    gml_model_finish(bench.device, 3);
+    CHECK_EQUAL(take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN), a);
+    give_on(bench, a, GML_STREAM_NONE);
+    give_on(bench, b, GML_STREAM_NONE);
+    close_bench(bench);
+}
+
+static void test_destroyed_stream_keeps_its_work(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 4, GML_API_ASYNC);
+    gml_model_submit(bench.device, 4);
+    give_on(bench, a, 4);
+    gml_heap_stream_destroyed(bench.heap, 4);
+    /* A stream with the same handle is another stream: it must wait for the old one's work. */
+    CHECK_EQUAL(take_on(bench, 8 * GML_MIB, 4, GML_API_ASYNC), a);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 1);
+    give_on(bench, a, 4);
+    close_bench(bench);
+}
+
+static void test_capture_makes_no_event_or_sync(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 40 * GML_MIB, 1, GML_API_ASYNC), b = 0;
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    gml_heap_set_captures(bench.heap, 1);
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, 40 * GML_MIB, 5, GML_API_ASYNC, &b), GML_OUT_OF_MEMORY);
+    uint64_t released = 1;
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    CHECK_EQUAL(released, 0);
+    gml_model_usage usage = gml_model_usage_of(bench.device);
+    CHECK_EQUAL(usage.calls[GML_CALL_event_record] + usage.calls[GML_CALL_sync] + usage.calls[GML_CALL_unmap], 0);
+    gml_heap_set_captures(bench.heap, 0);
+    b = take_on(bench, 40 * GML_MIB, 5, GML_API_ASYNC);
+    give_on(bench, b, 5);
+    close_bench(bench);
+}
+
+static void test_cross_stream_reuse_can_be_forbidden(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){.no_cross_stream = true});
+    uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
+    gml_model_submit(bench.device, 1);
+    give_on(bench, a, 1);
+    uintptr_t b = take_on(bench, 8 * GML_MIB, 5, GML_API_ASYNC);
+    CHECK(a != b);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 0);
+    give_on(bench, b, 5);
+    close_bench(bench);
+}
+
+static void test_without_context_events_the_host_waits(void)
+{
+    test_bench bench = open_bench((gml_model_options){.total_bytes = 16 * GML_MIB, .asynchronous = true, .no_context_events = true},
+                             (gml_heap_options){0});
+    uintptr_t a = take_on(bench, 16 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    gml_model_submit(bench.device, 5);
+    give_on(bench, a, GML_STREAM_NONE);
+    CHECK_EQUAL(take_on(bench, 16 * GML_MIB, 1, GML_API_ASYNC), a);
+    CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_sync], 1);
+    give_on(bench, a, 1);
+    close_bench(bench);
+}
+
+static void test_lookup_by_address(void)
+{
+    test_bench bench = small_bench(1024);
+    uintptr_t fine = take(bench, 3000), coarse = take(bench, 300 * GML_MIB), base = 0;
+    size_t bytes = 0;
+    CHECK(gml_heap_find(bench.heap, fine + 2999, &base, &bytes));
+    CHECK(base == fine && bytes == 3000);
+    CHECK(gml_heap_find(bench.heap, coarse + 299 * GML_MIB, &base, &bytes));
+    CHECK(base == coarse && bytes == 300 * GML_MIB);
+    CHECK(!gml_heap_find(bench.heap, fine + 4096, NULL, NULL));
+    CHECK(gml_heap_covers(bench.heap, fine + 4096));
+    CHECK(!gml_heap_covers(bench.heap, 4096));
+    give(bench, fine);
+    give(bench, coarse);
+    CHECK(!gml_heap_find(bench.heap, fine, NULL, NULL));
+    close_bench(bench);
+}
+
+static void test_address_space_stays_bounded(void)
+{
+    test_bench bench = small_bench(1024);
+    for (uint64_t i = 0; i < 400; i++) {
+        uintptr_t pin = take(bench, (100 + i % 7) * GML_MIB);
+        uintptr_t big = take(bench, (200 + 2 * (i % 97)) * GML_MIB);
+        give(bench, pin);
+        give(bench, big);
+    }
+    gml_model_usage usage = gml_model_usage_of(bench.device);
+    CHECK(usage.reserved_va_bytes <= 32 * 1024 * GML_MIB);
+    CHECK(usage.mappings <= 8 * usage.handles + 1024);
+    close_bench(bench);
+}
+
+int main(void)
+{
+    RUN(test_blocks_share_a_chunk);
+    RUN(test_growth_creates_only_what_is_missing);
+    RUN(test_holes_are_stitched);
+    RUN(test_free_chunks_extend_an_arena);
+    RUN(test_plain_blocks_share_no_chunk);
+    RUN(test_refusals_change_nothing);
+    RUN(test_limit_is_kept);
+    RUN(test_trim_releases_what_is_idle);
+    RUN(test_same_stream_reuses_at_once);
+    RUN(test_other_stream_waits_on_the_device);
+    RUN(test_finished_work_needs_no_wait);
+    RUN(test_unnamed_stream_takes_only_finished_memory);
+    RUN(test_plain_free_is_held_back);
+    RUN(test_destroyed_stream_keeps_its_work);
+    RUN(test_capture_makes_no_event_or_sync);
+    RUN(test_cross_stream_reuse_can_be_forbidden);
+    RUN(test_without_context_events_the_host_waits);
+    RUN(test_lookup_by_address);
+    RUN(test_address_space_stays_bounded);
+    return 0;
+}
