@@ -122,6 +122,7 @@ static gml_status check_chunks(const gml_heap *heap, const char **out_why)
         uint16_t fine = 0;
         for (const gml_mapping *mapping = chunk->mappings; mapping != NULL; mapping = mapping->next) {
             REQUIRE(mapping->arena->slots[mapping->slot] == id);
+            REQUIRE(mapping->arena->fine || mapping->next == NULL || !mapping->next->arena->fine);
             fine = (uint16_t)(fine + mapping->arena->fine);
             mappings++;
         }

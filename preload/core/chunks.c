@@ -58,8 +58,8 @@ static void add_aliases(gml_news *news, const gml_chunk *chunk, const gml_arena 
 {
     if (chunk->fine_mappings == 0 || (chunk->fine_mappings == 1 && self->fine))
         return;
-    for (const gml_mapping *mapping = chunk->mappings; mapping != NULL; mapping = mapping->next)
-        if (mapping->arena != self && mapping->arena->fine)
+    for (const gml_mapping *mapping = chunk->mappings; mapping != NULL && mapping->arena->fine; mapping = mapping->next)
+        if (mapping->arena != self)
             add_slot(news, mapping->arena, mapping->slot);
 }
 
@@ -113,8 +113,12 @@ void gml_chunks_link(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t c
     gml_mapping *mapping = gml_pool_take(&heap->mappings);
     mapping->arena = arena;
     mapping->slot = slot;
-    mapping->next = heap->chunks[chunk].mappings;
-    heap->chunks[chunk].mappings = mapping;
+    /* Mappings in fine arenas come first: only they are told when the chunk goes live or free. */
+    gml_mapping **link = &heap->chunks[chunk].mappings;
+    while (!arena->fine && *link != NULL && (*link)->arena->fine)
+        link = &(*link)->next;
+    mapping->next = *link;
+    *link = mapping;
     heap->chunks[chunk].fine_mappings = (uint16_t)(heap->chunks[chunk].fine_mappings + arena->fine);
     heap->mapping_count++;
     arena->slots[slot] = chunk;

@@ -89,7 +89,7 @@ typedef struct gml_mapping {
 
 typedef struct gml_chunk {
     gml_handle handle;     /* 0: this id is unused */
-    gml_mapping *mappings;
+    gml_mapping *mappings; /* those in fine arenas first */
     gml_arena *owner;      /* where its live bytes are; NULL while free */
     uint32_t live;         /* live blocks that touch it */
     uint16_t fine_mappings;
