@@ -120,6 +120,21 @@ cudaError_t gml_shim_ready(gml_shim *shim, const gml_real *real, gml_shim_device
     return cudaSuccess;
 }
 
+/* What the dropped heap held is gone; totals and peaks stay. A new heap counts on from here. */
+static void clear_levels(gml_stats *stats)
+{
+    uint64_t *const levels[] = {
+        &stats->live_bytes,          &stats->requested_bytes,      &stats->reserved_bytes,
+        &stats->primitive_live_bytes, &stats->stitched_live_bytes, &stats->primitive_idle_bytes,
+        &stats->stitched_idle_bytes, &stats->stream_held_bytes,    &stats->forwarded_bytes,
+        &stats->largest_servable_bytes, &stats->largest_gap_bytes, &stats->chunks,
+        &stats->mappings,            &stats->arenas,               &stats->stitched_arenas,
+        &stats->reserved_va_bytes,   &stats->metadata_bytes,
+    };
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        gml_telemetry_set(levels[i], 0);
+}
+
 void gml_shim_reset(gml_shim *shim, gml_shim_device *device)
 {
     gml_lock_acquire(&shim->open_lock);
@@ -130,6 +145,7 @@ void gml_shim_reset(gml_shim *shim, gml_shim_device *device)
         (void)device->cuda.base.ops->sync(&device->cuda.base);
         gml_heap_destroy(device->heap);
         device->heap = NULL;
+        clear_levels(&device->block->stats);
     }
     if (state != GML_DEVICE_NEW)
         gml_cuda_device_close(&device->cuda);
