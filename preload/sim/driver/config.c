@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration of the simulated device: read from the environment at first use. */
+#include "sim/driver/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct sim_profile profiles[] = {
+#define X(name, full, total, context, major, minor, sms, tflops, gbps) \
+    {#name, full, (size_t)total, (size_t)context, major, minor, sms, tflops, gbps},
+#include "sim/profiles.def"
+#undef X
+};
+
+static struct sim_config config;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const char *text(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* "80G", "512MiB", "84942979072": binary units; 0 when it is no size. */
+static size_t parse_size(const char *value)
+{
+    char *end;
+    double number = strtod(value, &end);
+    static const char units[] = "KMGT";
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    if (number < 0) return 0;
+    if (!unit) return *end ? 0 : (size_t)strtoull(value, NULL, 0);
+    for (long i = 0; i <= unit - units; i++) number *= 1024;
+    return (size_t)number;
+}
+
+static void read_sizes(void)
+{
+    const char *value = text("GML_SIM_SIZE");
+    if (!value) value = text("GML_SIM_MEMORY");
+    config.total_bytes = value ? parse_size(value) : 0;
+    if (!config.total_bytes) config.total_bytes = config.profile->total_bytes;
+    value = text("GML_SIM_VA");
+    config.va_bytes = value ? parse_size(value) : (size_t)1 << 47;
+    value = text("GML_SIM_DEVICES");
+    config.devices = value ? atoi(value) : 1;
+    if (config.devices < 1) config.devices = 1;
+    if (config.devices > SIM_MAX_DEVICES) config.devices = SIM_MAX_DEVICES;
+}
+
+static void read_all(void)
+{
+    const char *name = text("GML_SIM_PROFILE");
+    if (!name) return;
+    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        if (!strcmp(profiles[i].name, name)) config.profile = &profiles[i];
+    if (!config.profile) {
+        fprintf(stderr, "gml-sim: there is no simulated device called %s\n", name);
+        return;
+    }
+    read_sizes();
+    const char *value = text("GML_SIM_STRICT");
+    config.strict = value && atoi(value) != 0;
+    value = text("GML_SIM_ORACLE");
+    config.oracle = !value || atoi(value) != 0;
+    value = text("GML_SIM_TIME");
+    if (value && !strncmp(value, "adversarial", 11)) {
+        config.adversarial = true;
+        config.seed = value[11] == ':' ? strtoull(value + 12, NULL, 0) : 1;
+    }
+}
+
+const struct sim_config *sim_config_get(void)
+{
+    pthread_once(&once, read_all);
+    return &config;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the simulated driver exports beside the CUDA API, for the shim, the runtime part and the tests. */
+#ifndef GML_SIM_EXPORTS_H
+#define GML_SIM_EXPORTS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GML_SIM_EXPORT __attribute__((visibility("default")))
+
+/* Physical bytes taken now, and at most so far; the context is left out. 0 for an unknown device. */
+GML_SIM_EXPORT size_t gml_sim_used_bytes(int device);
+GML_SIM_EXPORT size_t gml_sim_peak_bytes(int device);
+/* What the contexts of this process take on the device. */
+GML_SIM_EXPORT size_t gml_sim_context_bytes(int device);
+/* The virtual clock: the profile's costs of driver calls, matrix products and copies, in nanoseconds. */
+GML_SIM_EXPORT uint64_t gml_sim_now_ns(void);
+/* How often a driver, runtime or library entry point was called so far. */
+GML_SIM_EXPORT uint64_t gml_sim_calls(const char *name);
+/* For the ordering oracle: a range was freed (0) or handed out again (1) on `stream`, a driver stream
+ * handle; UINT64_MAX when the caller named none. See gml_note in device/device.h. */
+GML_SIM_EXPORT void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t stream);
+
+/* For the simulated runtime and libraries. */
+GML_SIM_EXPORT _Atomic uint64_t *gml_sim_counter(const char *name);
+GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);
+GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by a matrix product */
+GML_SIM_EXPORT int gml_sim_launch(void *stream); /* device work of a library on a stream */
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuSOLVER, cuFFT and cuSPARSE: handles, and workspace sizes of the order that the real ones ask for. */
+#include "sim/libs/libs.h"
+
+#include <stdlib.h>
+
+#define MAKER(name)                         \
+    LIBRARY(name, (void **out))             \
+    {                                       \
+        return sim_library_new(out, 64);    \
+    }
+#define DROPPER(name)                       \
+    LIBRARY(name, (void *object))           \
+    {                                       \
+        free(object);                       \
+        return 0;                           \
+    }
+MAKER(cusolverDnCreate)
+DROPPER(cusolverDnDestroy)
+MAKER(cusolverDnCreateParams)
+DROPPER(cusolverDnDestroyParams)
+MAKER(cusolverDnCreateGesvdjInfo)
+DROPPER(cusolverDnDestroyGesvdjInfo)
+MAKER(cusparseCreate)
+DROPPER(cusparseDestroy)
+MAKER(cusparseCreateMatDescr)
+DROPPER(cusparseDestroyMatDescr)
+MAKER(cusparseSpGEMM_createDescr)
+DROPPER(cusparseSpGEMM_destroyDescr)
+MAKER(cusparseSpSM_createDescr)
+DROPPER(cusparseSpSM_destroyDescr)
+MAKER(cusparseSpSV_createDescr)
+DROPPER(cusparseSpSV_destroyDescr)
+
+LIBRARY(cusolverDnSetStream, (void *handle, void *stream))
+{
+    (void)handle, (void)stream;
+    return 0;
+}
+
+/* Factorisations of an m x n matrix: a workspace as large as the matrix, in elements. */
+#define FACTOR(name)                                                                   \
+    LIBRARY(name, (void *handle, int m, int n, void *a, int lda, int *elements))       \
+    {                                                                                  \
+        (void)handle, (void)a, (void)lda;                                              \
+        *elements = m * n;                                                             \
+        return 0;                                                                      \
+    }
+FACTOR(cusolverDnSgeqrf_bufferSize)
+FACTOR(cusolverDnDgeqrf_bufferSize)
+FACTOR(cusolverDnCgeqrf_bufferSize)
+FACTOR(cusolverDnZgeqrf_bufferSize)
+FACTOR(cusolverDnSgetrf_bufferSize)
+FACTOR(cusolverDnDgetrf_bufferSize)
+FACTOR(cusolverDnCgetrf_bufferSize)
+FACTOR(cusolverDnZgetrf_bufferSize)
+
+#define CHOLESKY(name)                                                                 \
+    LIBRARY(name, (void *handle, int uplo, int n, void *a, int lda, int *elements))    \
+    {                                                                                  \
+        (void)handle, (void)uplo, (void)a, (void)lda;                                  \
+        *elements = n * n;                                                             \
+        return 0;                                                                      \
+    }
+CHOLESKY(cusolverDnSpotrf_bufferSize)
+CHOLESKY(cusolverDnDpotrf_bufferSize)
+CHOLESKY(cusolverDnCpotrf_bufferSize)
+CHOLESKY(cusolverDnZpotrf_bufferSize)
+
+LIBRARY(cusolverDnXsyevd_bufferSize,
+        (void *handle, void *params, int job, int uplo, int64_t n, int type_a, const void *a, int64_t lda, int type_w,
+         const void *w, int compute, size_t *on_device, size_t *on_host))
+{
+    (void)handle, (void)params, (void)job, (void)uplo, (void)type_a, (void)a, (void)lda, (void)type_w, (void)w;
+    (void)compute;
+    *on_device = (size_t)n * (size_t)n * 8;
+    *on_host = 0;
+    return 0;
+}
+
+LIBRARY(cusolverDnXpotrf_bufferSize, (void *handle, void *params, int uplo, int64_t n, int type_a, const void *a,
+                                      int64_t lda, int compute, size_t *on_device, size_t *on_host))
+{
+    (void)handle, (void)params, (void)uplo, (void)type_a, (void)a, (void)lda, (void)compute;
+    *on_device = (size_t)n * (size_t)n * 8;
+    *on_host = 0;
+    return 0;
+}
+
+LIBRARY(cusolverDnXgeqrf_bufferSize,
+        (void *handle, void *params, int64_t m, int64_t n, int type_a, const void *a, int64_t lda, int type_tau,
+         const void *tau, int compute, size_t *on_device, size_t *on_host))
+{
+    (void)handle, (void)params, (void)type_a, (void)a, (void)lda, (void)type_tau, (void)tau, (void)compute;
+    *on_device = (size_t)m * (size_t)n * 8;
+    *on_host = 0;
+    return 0;
+}
+
+/* ---- cuFFT: a plan is a number; its workspace is taken to be as large as one transform ---- */
+
+LIBRARY(cufftCreate, (int *plan))
+{
+    static _Atomic int next;
+    *plan = ++next;
+    return 0;
+}
+
+LIBRARY(cufftXtMakePlanMany, (int plan, int rank, long long *n, long long *inembed, long long istride, long long idist,
+                              int itype, long long *onembed, long long ostride, long long odist, int otype,
+                              long long batch, size_t *workspace, int etype))
+{
+    (void)plan, (void)inembed, (void)istride, (void)idist, (void)itype, (void)onembed, (void)ostride, (void)odist;
+    (void)otype, (void)etype;
+    size_t elements = (size_t)batch;
+    for (int i = 0; i < rank; i++) elements *= (size_t)n[i];
+    *workspace = elements * 8;
+    return 0;
+}
