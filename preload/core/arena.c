@@ -168,6 +168,9 @@ static void find_in(gml_finder *finder, gml_arena *arena)
                 stretch = (gml_slots){arena, slot, count};
             }
             at = stop;
+            /* What is left may be too short: most arenas end here at their first live chunk. */
+            if (stop < end && arena->tail - (slot + count) < finder->count && stretch.count < finder->count)
+                return;
         }
     }
     offer(finder, stretch);

@@ -87,8 +87,21 @@ static void unmap_arena(gml_heap *heap, gml_arena *arena)
     gml_pages_unmap(arena->pages, arena->pages_bytes);
 }
 
+/* A checking device is told that the live blocks end here. */
+static void note_end_of_blocks(const gml_heap *heap)
+{
+    if (heap->dev->ops->note == NULL)
+        return;
+    for (size_t i = 0; i < heap->blocks.capacity; i++) {
+        const gml_span *block = heap->blocks.entries[i].value;
+        if (heap->blocks.entries[i].key != 0)
+            heap->dev->ops->note(heap->dev, GML_NOTE_FREE, block->begin, block->end - block->begin, GML_STREAM_NONE);
+    }
+}
+
 void gml_heap_destroy(gml_heap *heap)
 {
+    note_end_of_blocks(heap);
     for (gml_arena *arena = heap->fine; arena != NULL; arena = arena->next)
         unmap_arena(heap, arena);
     for (gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next)
@@ -174,6 +187,29 @@ static gml_status reserve_spare(gml_heap *heap, uint64_t bytes)
     return GML_OK;
 }
 
+/* A block that fits no fine arena without a new one: the same request, in whole chunks. Coarse arenas
+ * cost nothing while they are idle, each further fine one slows every call down a little. */
+static bool prefer_coarse(const gml_heap *heap, const gml_plan *plan)
+{
+    return !plan->request.coarse && plan->request.bytes >= GML_MEDIUM_BYTES && heap->fine != NULL &&
+           (plan->arena == NULL || plan->create != 0);
+}
+
+static gml_status decide_coarse(gml_heap *heap, gml_plan *plan, gml_span **out_block)
+{
+    gml_plan coarse;
+    gml_request request = plan->request;
+    request.coarse = true;
+    request.bytes = gml_align_up(request.bytes, heap->dev->chunk_bytes);
+    if (gml_place(heap, &request, out_block) == GML_OK)
+        return GML_OK;
+    if (gml_plan_decide(heap, &request, &coarse) == GML_OK && (plan->arena == NULL || coarse.create < plan->create)) {
+        *plan = coarse;
+        return GML_OK;
+    }
+    return gml_plan_decide(heap, &plan->request, plan); /* the sources' bitmap is this plan's again */
+}
+
 /* Decide and set aside. Returns with heap->lock held; NOT_FOUND says that address space for a new
  * arena is missing. `*out_block` is set when a free range turned up meanwhile. */
 static gml_status prepare(gml_heap *heap, const gml_request *request, gml_plan *plan, gml_span **out_block)
@@ -184,12 +220,14 @@ static gml_status prepare(gml_heap *heap, const gml_request *request, gml_plan *
     if (status != GML_NOT_FOUND && status != GML_NOT_READY)
         return status;
     status = gml_plan_decide(heap, request, plan);
+    if (status == GML_OK && prefer_coarse(heap, plan))
+        status = decide_coarse(heap, plan, out_block);
     if (status == GML_OUT_OF_MEMORY || (status == GML_OK && plan->create != 0 && request->coarse)) {
         gml_status fine = gml_place_fine(heap, request, out_block);
         if (fine == GML_OK)
             return fine;
     }
-    if (status != GML_OK)
+    if (status != GML_OK || *out_block != NULL)
         return status;
     if (plan->arena == NULL &&
         (heap->spare_va == 0 || heap->spare_va_bytes < plan->va_bytes || heap->spare_va_bytes > 4 * plan->va_bytes))

@@ -31,7 +31,13 @@
 
 #define GML_BLOCK_BYTES ((uint64_t)512)
 #define GML_PLAIN_ALIGN ((uint64_t)64 << 10)
+#ifndef GML_COARSE_BYTES
 #define GML_COARSE_BYTES ((uint64_t)128 << 20)
+#endif
+/* From here on a block that would need a fine arena of its own gets a coarse one instead. */
+#ifndef GML_MEDIUM_BYTES
+#define GML_MEDIUM_BYTES ((uint64_t)16 << 20)
+#endif
 #define GML_MAX_CHUNKS ((uint32_t)1 << 18)
 #define GML_NO_CHUNK UINT32_MAX
 
