@@ -133,6 +133,7 @@ static void clear_levels(gml_stats *stats)
     };
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         gml_telemetry_set(levels[i], 0);
+    gml_telemetry_set(&stats->frees, stats->allocs); /* the reset gave every block back */
 }
 
 void gml_shim_reset(gml_shim *shim, gml_shim_device *device)

@@ -102,18 +102,21 @@ bool gml_lookup_simulated(void)
     return dlsym(RTLD_DEFAULT, "gml_sim_runtime") != NULL;
 }
 
+/* A runtime that somebody preloads, the simulated one for instance, is no rival. */
+static bool is_runtime(const char *library)
+{
+    return strncmp(library, "libcudart", strlen("libcudart")) == 0 || strcmp(library, "libgmlsim.so") == 0;
+}
+
 const char *gml_lookup_rival(void)
 {
     const char *preloaded = gml_config_environment("LD_PRELOAD");
     void *symbol = dlsym(RTLD_NEXT, "cudaMalloc");
     const char *path = symbol == NULL ? NULL : library_of(symbol);
-    if (preloaded == NULL || path == NULL || dlsym(RTLD_DEFAULT, "gml_sim_runtime") != NULL)
+    if (preloaded == NULL || path == NULL)
         return NULL;
     const char *name = base_name(path);
-    /* A runtime that somebody preloads is still a runtime. */
-    if (strncmp(name, "libcudart", strlen("libcudart")) == 0)
-        return NULL;
-    return strstr(preloaded, name) != NULL ? name : NULL;
+    return !is_runtime(name) && strstr(preloaded, name) != NULL ? name : NULL;
 }
 
 /* ---- runtimes ---- */
