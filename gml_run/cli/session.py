@@ -36,7 +36,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
         notices.append(f"{reason}: the command runs as without gml-run")
     else:
         if options.simulation is not None:
-            notices.append(f"{SIMULATED_NOTE} (--simulate {options.simulation.profile})")
+            notices.append(f"simulated {options.simulation.profile}: {SIMULATED_NOTE}")
         try:
             environ = prepare_environment(options, native, directory.path, environ)
         except OSError as error:

@@ -83,7 +83,7 @@ class OutputStream:
     def release(self) -> bytes:
         """What was kept back, when nothing seems to complete it."""
         held, self._held = self._held, b""
-        self._forced = held.startswith(b"\x1b")
+        self._forced = bool(held)  # its other half may still come: nothing may stand between them
         return held
 
     def _keep_tail(self, data: bytes, tail: re.Match[bytes] | None) -> bytes:

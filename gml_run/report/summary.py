@@ -18,7 +18,7 @@ _ALLOCATORS = {
     "raw": "the driver's cudaMalloc",
     "observe": "the program's own allocator",
 }
-SIMULATED_NOTE = "simulated GPU: computed values mean nothing, memory figures are real"
+SIMULATED_NOTE = "computed values mean nothing, memory figures are real"
 
 Rows = list[tuple[str, str]]
 
@@ -27,8 +27,11 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
     """(label, text) pairs; an empty label continues the row above."""
     rows: Rows = []
     run = report["run"]
+    if report["device"]["name"]:
+        total = format_size(report["device"]["total_bytes"])
+        rows.append(("device", f"{report['device']['name']}, {total}"))
     if run["simulated"]:
-        rows.append(("", SIMULATED_NOTE))
+        rows.append(("simulated", SIMULATED_NOTE))
     if report["not_served"]:
         rows.append(("not measured", report["not_served"]))
     else:
@@ -42,15 +45,12 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
 
 
 def headline(report: dict[str, Any], width: int = 80) -> str:
-    """The line above the rows: what ran, for how long, how it ended, on what."""
+    """The line above the rows: what ran, for how long, and how it ended."""
     run = report["run"]
     ended = f"killed by {run['signal']}" if run["signal"] else f"exit {run['exit_code']}"
     if run["exit_code"] is None:
         ended = "end not known"
-    parts = [format_seconds(run["duration_s"]), ended]
-    if report["device"]["name"]:
-        parts.append(("simulated " if run["simulated"] else "") + report["device"]["name"])
-    rest = " · ".join(["", *parts])
+    rest = f" · {format_seconds(run['duration_s'])} · {ended}"
     return "gml-run · " + shorten(_command(run), max(16, width - len("gml-run · ") - len(rest))) + rest
 
 

@@ -51,13 +51,22 @@ def block(step):
     }
 
 
+def telemetry_path():
+    folder = os.path.join(os.environ["GML_RUN_DIR"], "telemetry")
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, f"{os.getpid()}.gml")
+
+
+def share_once():
+    """Shares one state of the heap, as a program would after its first memory calls."""
+    with open(telemetry_path(), "wb") as file:
+        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}))
+
+
 def main():
     seconds, code = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    path = os.path.join(os.environ["GML_RUN_DIR"], "telemetry", f"{os.getpid()}.gml")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}))
-    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+    share_once()
+    with open(telemetry_path(), "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         end = time.monotonic() + seconds
         step = 1
         while time.monotonic() < end:
@@ -72,4 +81,5 @@ def main():
     sys.exit(code)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reading commands on runs made by the real launcher."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from launcher import GML_RUN, PROGRAMS, wait_until
+
+PY = sys.executable
+FAKE = str(PROGRAMS / "fake_gpu.py")
+SIMULATE = ("--simulate", "h100")
+
+
+@pytest.fixture
+def finished(gml):
+    done = gml(*SIMULATE, PY, FAKE, "0.5", "3")
+    assert done.returncode == 3
+    return done
+
+
+def test_summary_and_report_say_the_same(gml, finished):
+    summary = finished.stderr.decode().splitlines()
+    assert summary[0] == "gml-run: simulated h100: computed values mean nothing, memory figures are real"
+    shown = gml("report", "latest").stdout.decode().splitlines()
+    same = [line for line in shown if not line.startswith(("  files", "  next"))]
+    assert [line for line in summary[1:] if not line.startswith(("  files", "  next"))] == same
+    assert any("22 GiB of 80 GiB" in line for line in same)
+
+
+def test_json_has_the_promised_keys(gml, finished):
+    report = json.loads(gml("report", "latest", "--json").stdout)
+    assert set(report) >= {"schema_version", "verdict", "run", "device", "baseline", "steps", "processes", "ooms"}
+    assert set(report["run"]) >= {
+        "id", "command", "duration_s", "exit_code", "signal", "allocator", "intercept", "goal", "simulated",
+        "versions",
+    }  # fmt: skip
+    assert report["run"]["exit_code"] == 3 and report["run"]["simulated"] is True
+    (block,) = report["processes"][0]["devices"]
+    assert set(block) >= {
+        "index", "peak_live_bytes", "peak_reserved_bytes", "live_bytes", "reserved_bytes", "waste_ratio",
+        "mean_waste_ratio", "pools", "waste", "largest_servable_bytes", "allocs", "frees", "merges", "ooms",
+        "retries", "placements", "driver_calls", "driver_time_s",
+    }  # fmt: skip
+
+
+def test_runs_lists_every_run(gml, finished):
+    gml("-q", *SIMULATE, "false")
+    rows = json.loads(gml("runs", "--json").stdout)
+    assert [(row["state"], row["exit_code"]) for row in rows] == [("ended", 3), ("ended", 1)]
+    text = gml("runs").stdout.decode()
+    assert text.count("\n") == 2 and "22 GiB" in text
+
+
+def test_a_run_is_found_by_path_name_and_beginning(gml, finished, tmp_path):
+    name = os.path.basename(os.path.realpath(tmp_path / "gml-runs" / "latest"))
+    answers = {
+        gml("report", word, "--json").stdout
+        for word in ("latest", name, name[:-2], f"gml-runs/{name}", str(tmp_path / "gml-runs" / name / "report.json"))
+    }
+    assert len(answers) == 1 and answers != {b""}
+    missing = gml("report", "nothing-like-it")
+    assert missing.returncode == 125 and missing.stderr.count(b"\n") == 1
+
+
+def test_a_damaged_report_is_one_line(gml, finished, tmp_path):
+    (tmp_path / "gml-runs" / "latest" / "report.json").write_text("{")
+    done = gml("report", "latest")
+    assert done.returncode == 125 and b"damaged" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def test_a_running_run_and_one_whose_launcher_was_killed(gml, env, tmp_path):
+    process = subprocess.Popen(
+        [*GML_RUN, "-q", *SIMULATE, "-o", "run", PY, FAKE, "30"], env=env, cwd=tmp_path, stdout=subprocess.DEVNULL
+    )
+    try:
+        assert wait_until(lambda: any((tmp_path / "run" / "telemetry").glob("*.gml")))
+        time.sleep(0.2)
+        running = json.loads(gml("report", "run", "--json").stdout)
+        assert running["run"]["exit_code"] is None and "still runs" in running["problems"][0]
+        assert running["processes"][0]["devices"][0]["peak_reserved_bytes"] == 22 << 30
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    lost = json.loads(gml("report", "run", "--json").stdout)
+    assert "did not live" in lost["problems"][0]
+    assert lost["processes"][0]["devices"][0]["peak_reserved_bytes"] == 22 << 30
+
+
+def test_strict_fails_what_was_not_measured(gml):
+    assert gml("-q", "--strict", *SIMULATE, "true").returncode == 125
+    assert gml("-q", "--strict", *SIMULATE, PY, FAKE, "0.3").returncode == 0
+
+
+def test_quiet_writes_the_report_and_nothing_else(gml, tmp_path):
+    done = gml("-q", *SIMULATE, PY, FAKE, "0.3")
+    assert done.stderr == b""
+    assert (tmp_path / "gml-runs" / "latest" / "report.json").exists()
+
+
+def test_output_directory(gml, env, tmp_path):
+    done = gml("-q", *SIMULATE, "-o", "out/%q{JOB}-%r", "true", env={**env, "JOB": "j1", "RANK": "2"})
+    assert done.returncode == 0 and (tmp_path / "out" / "j1-2" / "report.json").exists()
+    again = gml("-q", *SIMULATE, "-o", "out/%q{JOB}-%r", "true", env={**env, "JOB": "j1", "RANK": "2"})
+    assert again.returncode == 125 and b"holds a run already" in again.stderr
+
+
+def test_print_env_sets_up_a_shell(gml, env, tmp_path):
+    printed = gml("print-env", *SIMULATE, "-o", "run", "--goal", "memory").stdout.decode()
+    script = printed + 'echo "$GML_GOAL $GML_SIM_PROFILE $(basename "$GML_RUN_DIR")"'
+    plain = {**env, "LD_PRELOAD": ""}
+    done = subprocess.run(["sh", "-c", script], env=plain, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "memory h100 run\n"
+    assert "libgmlsim.so" in printed and gml("report", "run").returncode == 0
+
+
+@pytest.mark.parametrize("words", [["--help"], ["report", "--help"], ["runs", "--help"], ["print-env", "--help"]])
+def test_help_has_examples(gml, words):
+    done = gml(*words)
+    assert done.returncode == 0 and b"Examples" in done.stdout and done.stderr == b""
+
+
+def test_help_names_no_command_that_does_not_exist(gml):
+    text = gml("--help").stdout.decode()
+    for word in ("top", "fit", "doctor", "replay", "compare", "trim"):
+        assert f" {word} " not in text.split("Commands")[-1]
+
+
+def test_version(gml):
+    assert gml("--version").stdout.split()[0] == b"gml-run"
