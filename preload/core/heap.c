@@ -219,6 +219,9 @@ static gml_status prepare(gml_heap *heap, const gml_request *request, gml_plan *
     gml_status status = gml_place(heap, request, out_block);
     if (status != GML_NOT_FOUND && status != GML_NOT_READY)
         return status;
+    /* Who cannot wait on the device gets only memory that is known to be finished with: ask. */
+    if (request->requester == GML_INDEX_NONE)
+        gml_streams_poll_all(heap);
     status = gml_plan_decide(heap, request, plan);
     if (status == GML_OK && prefer_coarse(heap, plan))
         status = decide_coarse(heap, plan, out_block);

@@ -308,6 +308,27 @@ static void test_plain_free_is_held_back(void)
     close_bench(bench);
 }
 
+/* Memory that is free and over counts for a stitch, although nobody has asked the device yet. */
+static void test_unnamed_stream_stitches_what_is_over(void)
+{
+    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    uintptr_t pin, hole[2];
+    hole[0] = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    pin = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    hole[1] = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    uintptr_t end = take_on(bench, 2 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    gml_model_submit(bench.device, 3);
+    give_on(bench, hole[0], GML_STREAM_NONE);
+    give_on(bench, hole[1], GML_STREAM_NONE);
+    gml_model_finish(bench.device, 3);
+    uintptr_t big = take_on(bench, 16 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 26 * GML_MIB);
+    give_on(bench, big, GML_STREAM_NONE);
+    give_on(bench, pin, GML_STREAM_NONE);
+    give_on(bench, end, GML_STREAM_NONE);
+    close_bench(bench);
+}
+
 static void test_destroyed_stream_keeps_its_work(void)
 {
     test_bench bench = busy_bench(64, (gml_heap_options){0});
@@ -415,6 +436,7 @@ int main(void)
     RUN(test_finished_work_needs_no_wait);
     RUN(test_unnamed_stream_takes_only_finished_memory);
     RUN(test_plain_free_is_held_back);
+    RUN(test_unnamed_stream_stitches_what_is_over);
     RUN(test_destroyed_stream_keeps_its_work);
     RUN(test_capture_makes_no_event_or_sync);
     RUN(test_cross_stream_reuse_can_be_forbidden);
