@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gml_run._profiles import PROFILES
 from gml_run.errors import GmlError
-from gml_run.units import parse_size
+from gml_run.units import MIB, parse_size
 
 
 class Allocator(StrEnum):
@@ -61,6 +61,14 @@ class Simulation:
     profile: str
     size_bytes: int | None
 
+    @property
+    def text(self) -> str:
+        """As it is written behind --simulate."""
+        if self.size_bytes is None:
+            return self.profile
+        size = f"{self.size_bytes // MIB}M" if self.size_bytes % MIB == 0 else str(self.size_bytes)
+        return f"{self.profile}:{size}"
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -97,7 +105,7 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         allocator=allocator,
         intercept=_member(Intercept, "--intercept", text("intercept") or Intercept.TENSORS),
         goal=_member(Goal, "--goal", text("goal") or Goal.BALANCED),
-        simulation=_simulation(simulate) if simulate else None,
+        simulation=parse_simulation(simulate) if simulate else None,
         limit_bytes=_size("--limit", limit) if limit and limit != "0" else None,
         max_driver_time=_percent("--max-driver-time", share) if share else None,
         live=live,
@@ -118,7 +126,7 @@ def _member(choices: type[_Choice], option: str, text: str) -> _Choice:
         raise GmlError(f"{text!r} is not one of {known}", option) from None
 
 
-def _simulation(text: str) -> Simulation:
+def parse_simulation(text: str) -> Simulation:
     """Reads "h100" or "h100:24G"."""
     name, colon, size = text.partition(":")
     if name not in PROFILES:

@@ -84,17 +84,17 @@ def _enough_in_sum(oom: OomRecord, asked: str, idle: int) -> Verdict:
             f"{asked} did not fit while {format_size(oom.stream_held_bytes)} waited for work on another stream",
             "wait for the other stream before the large request, or free earlier on it",
         )
-    piece = max(oom.largest_servable_bytes, oom.free_bytes)
-    where = f"the largest piece was {format_size(piece)}" if piece else "no piece was large enough"
+    free = f"the driver had {format_size(oom.free_bytes)} left"
     if SOURCES[min(oom.source, 2)] == "heap":
+        piece = format_size(max(oom.largest_servable_bytes, oom.free_bytes))
         return Verdict(
             "fragmentation",
             f"{asked} did not fit although {format_size(idle)} was held and unused: it lies in partly used "
-            f"chunks, which cannot be stitched; {where}",
+            f"chunks, which cannot be stitched; at most {piece} would have fitted",
             "keep small long-lived tensors apart from large ones, or free them",
         )
     return Verdict(
         "fragmentation",
-        f"{asked} did not fit although {format_size(idle)} was held and unused in pieces; {where}",
+        f"{asked} did not fit although {format_size(idle)} was held and unused in smaller pieces; {free}",
         "run it with gml-run --allocator vms, which stitches such pieces",
     )

@@ -151,7 +151,9 @@ def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
         ooms = f" · out of memory {figures.torch_ooms}×" if figures.torch_ooms else ""
         return Text(f" {format_count(figures.torch_allocs)} blocks given out · {room}{ooms}")
     stats = frame.device.stats
-    driver = format_percent(stats.driver_ns / 1e9 / elapsed) if elapsed > 0 else "0.0 %"
+    driver = format_seconds(stats.driver_ns / 1e9)
+    if elapsed > 0 and not frame.process.simulated:  # simulated calls take no real time
+        driver = format_percent(stats.driver_ns / 1e9 / elapsed)
     placed = f"stitched {format_count(stats.place_stitch)} · extended {format_count(stats.place_extend)}"
     new = f"new memory {format_count(stats.place_grow)}"
     largest = f"largest {format_size(frame.largest)}"

@@ -67,7 +67,7 @@ class RunRecord:
             "goal": options.goal.value,
             "limit_bytes": options.limit_bytes,
             "simulated": simulation is not None,
-            "simulated_profile": simulation.profile if simulation else None,
+            "simulate": simulation.text if simulation else None,
             "versions": {"gml_run": __version__},
         }
 

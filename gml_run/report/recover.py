@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gml_run.config import Allocator, Goal, Intercept, RunOptions, Simulation
+from gml_run.config import Allocator, Goal, Intercept, RunOptions, parse_simulation
 from gml_run.launch.process import Ending
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.runs import is_alive, read_opening, read_report
@@ -43,7 +43,7 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         allocator=Allocator(run["allocator"]),
         intercept=Intercept(run["intercept"]),
         goal=Goal(run["goal"]),
-        simulation=Simulation(run["simulated_profile"], None) if run["simulated"] else None,
+        simulation=parse_simulation(run["simulate"]) if run["simulated"] else None,
         limit_bytes=run["limit_bytes"],
     )
     return RunRecord(

@@ -126,18 +126,19 @@ def _heap_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
     ]
     shown = ", ".join(f"{format_count(count)} {name}" for name, count in kinds if count)
     rows: Rows = [("placed", f"{format_count(total)} requests: {shown}")] if total else []
-    calls = sum(device["driver_calls"].values())
-    share = device["driver_time_s"] / report["run"]["duration_s"] if report["run"]["duration_s"] else 0.0
-    rows.append(
-        (
-            "driver time",
-            f"{format_seconds(device['driver_time_s'])} in {format_count(calls)} memory calls, "
-            f"{format_percent(share)} of the run",
-        )
-    )
+    rows.append(("driver time", _driver_time(report["run"], device)))
     if device["retries"]:
         rows.append(("pressure", f"memory was short {format_count(device['retries'])} times"))
     return rows
+
+
+def _driver_time(run: dict[str, Any], device: dict[str, Any]) -> str:
+    calls = format_count(sum(device["driver_calls"].values()))
+    text = f"{format_seconds(device['driver_time_s'])} in {calls} memory calls"
+    if run["simulated"]:
+        return f"{text}, by public figures for it"
+    share = device["driver_time_s"] / run["duration_s"] if run["duration_s"] else 0.0
+    return f"{text}, {format_percent(share)} of the run"
 
 
 def _process_row(process: dict[str, Any], device: dict[str, Any]) -> str:
@@ -162,8 +163,11 @@ def _oom_rows(report: dict[str, Any]) -> Rows:
 def _next_command(report: dict[str, Any], directory: str | None) -> str:
     run = report["run"]
     if not report["not_served"] and run["allocator"] != "vms":
-        simulate = f" --simulate {run['simulated_profile']}" if run["simulated"] else ""
-        return f"gml-run{simulate} {shorten(shlex.join(run['command']), 50)}  (the same with stitching)"
+        simulate = f" --simulate {run['simulate']}" if run["simulated"] else ""
+        command = shlex.join(run["command"])
+        if len(command) > 60 or "\n" in command:
+            command = "COMMAND"
+        return f"gml-run{simulate} {command}  (the same with stitching)"
     if directory is None:
         return "gml-run --help"
     return f"gml-run report {shlex.quote(directory)}"
