@@ -181,6 +181,23 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *li
 
 /* ---- free memory ---- */
 
+/* What the program may still get: the device's free memory, no more than --limit leaves, and our idle
+ * chunks; never more than is there beside the live blocks. */
+static size_t servable_bytes(const gml_shim *shim, const gml_shim_device *device, size_t free_bytes,
+                             size_t total_bytes)
+{
+    uint64_t live = gml_telemetry_get(&device->block->stats.live_bytes);
+    uint64_t reserved = gml_telemetry_get(&device->block->stats.reserved_bytes);
+    uint64_t most = total_bytes > live ? total_bytes - live : 0;
+    uint64_t fresh = free_bytes;
+    if (shim->limit_bytes != 0) {
+        uint64_t left = shim->limit_bytes > reserved ? shim->limit_bytes - reserved : 0;
+        fresh = fresh < left ? fresh : left;
+    }
+    fresh += gml_heap_idle_bytes(device->heap);
+    return (size_t)(fresh < most ? fresh : most);
+}
+
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total)
 {
     HOOK(cudaMemGetInfo);
@@ -197,12 +214,8 @@ cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total)
         gml_shim_device *device = &shim->devices[ordinal];
         if (gml_shim_state(device) != GML_DEVICE_NEW)
             gml_shim_note_free(shim, device, free_bytes, total_bytes);
-        if (gml_shim_state(device) == GML_DEVICE_SERVING) {
-            size_t live = (size_t)gml_telemetry_get(&device->block->stats.live_bytes);
-            size_t most = total_bytes > live ? total_bytes - live : 0;
-            free_bytes += (size_t)gml_heap_idle_bytes(device->heap);
-            free_bytes = free_bytes < most ? free_bytes : most;
-        }
+        if (gml_shim_state(device) == GML_DEVICE_SERVING)
+            free_bytes = servable_bytes(shim, device, free_bytes, total_bytes);
     }
     *out_free = free_bytes;
     *out_total = total_bytes;

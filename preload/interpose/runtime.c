@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime's allocation and free functions: served from the heap, or forwarded and counted.
+/* The runtime's allocation functions: served from the heap, or forwarded and counted.
  *
  * A request the heap cannot place goes to the real function as the last rung of its ladder: a success
  * there is a forwarded block, a failure leaves the runtime's own last error behind. */
@@ -68,28 +68,6 @@ static bool real_has(const request *r)
 
 /* ---- forwarding ---- */
 
-void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes)
-{
-    gml_shim_device *device = gml_shim_watch(shim, ordinal);
-    if (device == NULL)
-        return;
-    gml_device_block *block = device->block;
-    if (!gml_ledger_add(&shim->ledger, address, (gml_ledger_entry){bytes, ordinal}))
-        return;
-    uint64_t live = __atomic_add_fetch(&block->driver_live_bytes, bytes, __ATOMIC_RELAXED);
-    (void)gml_telemetry_raise(&block->peak_driver_live_bytes, live);
-    if (gml_shim_state(device) == GML_DEVICE_SERVING)
-        gml_telemetry_set(&block->stats.forwarded_bytes, live);
-}
-
-static void uncount_forwarded(gml_shim *shim, gml_ledger_entry entry)
-{
-    gml_shim_device *device = &shim->devices[entry.device];
-    uint64_t live = __atomic_sub_fetch(&device->block->driver_live_bytes, entry.bytes, __ATOMIC_RELAXED);
-    if (gml_shim_state(device) == GML_DEVICE_SERVING)
-        gml_telemetry_set(&device->block->stats.forwarded_bytes, live);
-}
-
 static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
 {
     cudaError_t error = call_real(r, r->out, r->bytes);
@@ -109,32 +87,6 @@ static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
 }
 
 /* ---- serving ---- */
-
-static void check_heap(gml_shim *shim, gml_shim_device *device)
-{
-    const char *why = "";
-    if (shim->check && gml_heap_check(device->heap, &why) != GML_OK)
-        gml_shim_degrade(shim, why);
-}
-
-static void raise(_Atomic uint64_t *mark, const uint64_t *value)
-{
-    uint64_t now = gml_telemetry_get(value);
-    uint64_t seen = atomic_load_explicit(mark, memory_order_relaxed);
-    while (seen < now && !atomic_compare_exchange_weak(mark, &seen, now))
-        ;
-}
-
-static void after_served(gml_shim *shim, gml_shim_device *device)
-{
-    gml_telemetry_add(&shim->telemetry->served_calls, 1);
-    if (atomic_load_explicit(&device->marks.reset, memory_order_relaxed)) {
-        raise(&device->marks.used_high, &device->block->stats.live_bytes);
-        raise(&device->marks.reserved_high, &device->block->stats.reserved_bytes);
-    }
-    check_heap(shim, device);
-    gml_shim_tick(shim, device);
-}
 
 /* Out of memory under --limit: the real function is not asked for the memory, only for its refusal. */
 static cudaError_t refuse(const request *r)
@@ -173,7 +125,7 @@ static cudaError_t serve(gml_shim *shim, gml_shim_device *device, const request 
     gml_status status = gml_heap_alloc(device->heap, r->bytes, stream, api, &address);
     if (status == GML_OK) {
         *r->out = (void *)address;
-        after_served(shim, device);
+        gml_shim_after_served(shim, device);
         return cudaSuccess;
     }
     if (status == GML_OUT_OF_MEMORY || status == GML_OUT_OF_ADDRESSES)
@@ -184,6 +136,21 @@ static cudaError_t serve(gml_shim *shim, gml_shim_device *device, const request 
     return forward(shim, device->ordinal, r);
 }
 
+/* A stream-ordered request belongs to the device of its stream, whatever device is current. Asked only
+ * once the process has used several. */
+static gml_shim_device *stream_device(gml_shim *shim, gml_shim_device *current, cudaStream_t stream)
+{
+    CUcontext context = NULL;
+    int end = atomic_load_explicit(&shim->device_end, memory_order_relaxed);
+    if (end <= 1 || stream == NULL || stream == CU_STREAM_PER_THREAD || shim->driver.stream_context == NULL ||
+        shim->driver.stream_context(stream, &context) != CUDA_SUCCESS)
+        return current;
+    for (int i = 0; i < end; i++)
+        if (gml_shim_state(&shim->devices[i]) != GML_DEVICE_NEW && shim->devices[i].cuda.context == context)
+            return &shim->devices[i];
+    return current;
+}
+
 /* The device that serves the request; NULL: it is the real function's. */
 static gml_shim_device *server_of(gml_shim *shim, int ordinal, const request *r)
 {
@@ -192,11 +159,14 @@ static gml_shim_device *server_of(gml_shim *shim, int ordinal, const request *r)
         return NULL;
     if (r->kind == POOL || r->kind == POOL_PTSZ)
         device = gml_pool_device(shim, r->pool);
-    else if (is_async(r) && atomic_load_explicit(&device->own_pool, memory_order_relaxed))
-        return NULL;
+    else if (is_async(r))
+        device = stream_device(shim, device, stream_of(r));
     if (device == NULL || (is_async(r) && gml_capture_on(shim, stream_of(r))))
         return NULL;
-    return device;
+    if ((r->kind == ASYNC || r->kind == ASYNC_PTSZ) && atomic_load_explicit(&device->own_pool, memory_order_relaxed))
+        return NULL;
+    /* Another device than the current one is not opened here: its context may not exist. */
+    return device->ordinal == ordinal || gml_shim_state(device) == GML_DEVICE_SERVING ? device : NULL;
 }
 
 static cudaError_t allocate_inside(gml_shim *shim, const request *r)
@@ -237,118 +207,12 @@ static cudaError_t allocate(request *r, const void *return_address)
     return error;
 }
 
-/* ---- freeing ---- */
-
-/* Gives a block of ours back. False: no heap of ours knows the address. */
-static bool free_served(gml_shim *shim, uintptr_t address, gml_stream stream)
-{
-    int end = atomic_load_explicit(&shim->device_end, memory_order_acquire);
-    for (int i = 0; i < end; i++) {
-        gml_shim_device *device = &shim->devices[i];
-        if (gml_shim_state(device) != GML_DEVICE_SERVING)
-            continue;
-        gml_status status = gml_heap_free(device->heap, address, stream);
-        if (status == GML_NOT_FOUND)
-            continue;
-        if (status == GML_INTERNAL)
-            gml_shim_degrade(shim, gml_status_text(status));
-        after_served(shim, device);
-        return true;
-    }
-    return false;
-}
-
-/* A free that is recorded into a graph happens at each launch, which we cannot see: a block of ours
- * stays as it is, since giving it out again could let the graph write over it. */
-static bool keep_captured(gml_shim *shim, uintptr_t address, cudaStream_t stream)
-{
-    if (!gml_capture_on(shim, stream))
-        return false;
-    int end = atomic_load_explicit(&shim->device_end, memory_order_acquire);
-    for (int i = 0; i < end; i++) {
-        gml_shim_device *device = &shim->devices[i];
-        uintptr_t base = 0;
-        if (gml_shim_state(device) != GML_DEVICE_SERVING || !gml_heap_find(device->heap, address, &base, NULL) ||
-            base != address)
-            continue;
-        gml_shim_say(shim, GML_SAID_CAPTURED_FREE,
-                     "a graph capture freed memory that was allocated outside it: that memory stays in use");
-        return true;
-    }
-    return false;
-}
-
-typedef struct release {
-    const gml_real *real;
-    void *address;
-    cudaStream_t stream;
-    request_kind kind; /* PLAIN, ASYNC or ASYNC_PTSZ */
-} release;
-
-static cudaError_t free_real(const release *f)
-{
-    if (f->kind == PLAIN)
-        return f->real->cudaFree(f->address);
-    return f->kind == ASYNC ? f->real->cudaFreeAsync(f->address, f->stream)
-                            : f->real->cudaFreeAsync_ptsz(f->address, f->stream);
-}
-
-static cudaError_t free_forwarded(gml_shim *shim, const release *f)
-{
-    gml_ledger_entry entry = {0, 0};
-    /* Out of the ledger first: once the real free is done, another thread may get the same address. */
-    bool counted = gml_ledger_remove(&shim->ledger, (uintptr_t)f->address, &entry);
-    cudaError_t error = free_real(f);
-    if (!counted)
-        return error;
-    if (error != cudaSuccess) {
-        (void)gml_ledger_add(&shim->ledger, (uintptr_t)f->address, entry);
-        return error;
-    }
-    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
-    uncount_forwarded(shim, entry);
-    gml_shim_tick(shim, &shim->devices[entry.device]);
-    return error;
-}
-
-static cudaError_t free_inside(gml_shim *shim, const release *f)
-{
-    cudaStream_t stream = gml_stream_normal(f->stream, f->kind == ASYNC_PTSZ);
-    if (f->kind != PLAIN && keep_captured(shim, (uintptr_t)f->address, stream))
-        return cudaSuccess;
-    if (free_served(shim, (uintptr_t)f->address, f->kind == PLAIN ? GML_STREAM_NONE : (uint64_t)(uintptr_t)stream))
-        return cudaSuccess;
-    return free_forwarded(shim, f);
-}
-
-static cudaError_t release_block(release *f, const void *return_address)
-{
-    gml_caller caller = gml_lookup_caller(return_address);
-    f->real = caller.real;
-    if (f->real == NULL || (f->kind == PLAIN        ? f->real->cudaFree == NULL
-                            : f->kind == ASYNC_PTSZ ? f->real->cudaFreeAsync_ptsz == NULL
-                                                    : f->real->cudaFreeAsync == NULL))
-        return cudaErrorInsufficientDriver;
-    gml_shim *shim = NULL;
-    if (f->address == NULL || gml_shim_inside() || (shim = gml_shim_peek()) == NULL)
-        return free_real(f);
-    gml_this_thread.depth++;
-    cudaError_t error = free_inside(shim, f);
-    gml_this_thread.depth--;
-    return error;
-}
-
 /* ---- the hooks ---- */
 
 #define ALLOCATE(...)                                              \
     do {                                                           \
         request r = {__VA_ARGS__};                                 \
         return allocate(&r, __builtin_return_address(0));          \
-    } while (0)
-#define RELEASE(...)                                               \
-    do {                                                           \
-        release f = {__VA_ARGS__};                                 \
-        return release_block(&f, __builtin_return_address(0));     \
     } while (0)
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -374,19 +238,4 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool
 cudaError_t cudaMallocFromPoolAsync_ptsz(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
 {
     ALLOCATE(.kind = POOL_PTSZ, .out = out, .bytes = bytes, .pool = pool, .stream = stream);
-}
-
-cudaError_t cudaFree(void *address)
-{
-    RELEASE(.kind = PLAIN, .address = address);
-}
-
-cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
-{
-    RELEASE(.kind = ASYNC, .address = address, .stream = stream);
-}
-
-cudaError_t cudaFreeAsync_ptsz(void *address, cudaStream_t stream)
-{
-    RELEASE(.kind = ASYNC_PTSZ, .address = address, .stream = stream);
 }

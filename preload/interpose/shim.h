@@ -120,8 +120,14 @@ bool gml_shim_degraded(const gml_shim *shim);
 /* Device `peer` may use the device's memory, from now on and what is mapped already. */
 void gml_shim_add_peer(gml_shim *shim, gml_shim_device *device, int peer);
 
-/* Counts a block that the real functions gave the program. */
+/* ---- count.c ---- */
+
+/* After every call that the heap served. */
+void gml_shim_after_served(gml_shim *shim, gml_shim_device *device);
+
+/* Counts a block that the real functions gave the program, and one that they took back. */
 void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes);
+void gml_shim_uncount(gml_shim *shim, gml_ledger_entry entry);
 
 /* ---- refresh.c: figures that are not kept at every change ---- */
 

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,26 @@ static void case_mem_info(void)
     CHECK(free_bytes == 1000 && total_bytes == 2000);
 }
 
+/* PyTorch's library asks for segments although its tensors were expected: said, unless they came. */
+static void case_segments(void)
+{
+    caller torch = load(CALLER_TORCH);
+    void *p = NULL;
+    bool serving = strcmp(getenv("GML_ALLOCATOR"), "vms") == 0;
+    CHECK(torch.malloc(&p, 64) == cudaSuccess);
+    CHECK((strstr(telemetry()->message, "segments") != NULL) == serving);
+}
+
+static void case_no_segments(void)
+{
+    caller torch = load(CALLER_TORCH);
+    caller other = load(CALLER_13);
+    void *p = NULL;
+    CHECK(other.malloc(&p, 64) == cudaSuccess && telemetry()->message[0] == '\0');
+    CHECK(torch.malloc_async(&p, 64) == cudaSuccess);
+    CHECK(torch.malloc(&p, 64) == cudaSuccess && telemetry()->message[0] == '\0');
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -230,7 +251,8 @@ int main(int argc, char **argv)
     } cases[] = {{"none", case_none},         {"local", case_local},     {"two", case_two},
                  {"mixed", case_mixed},       {"errors", case_errors},   {"first_free", case_first_free},
                  {"reenter", case_reenter},   {"fork", case_fork},       {"fork_first", case_fork_first},
-                 {"mem_info", case_mem_info}};
+                 {"mem_info", case_mem_info},
+                 {"segments", case_segments}, {"no_segments", case_no_segments}};
     char directory[] = "shim-run-XXXXXX"; /* in the build folder, where ctest runs it */
     CHECK(argc == 2 && mkdtemp(directory) != NULL);
     setenv("GML_RUN_DIR", directory, 1);

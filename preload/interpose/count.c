@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting: what is kept at every served call, and what the real functions hold for the program. */
+#include "interpose/shim.h"
+
+static void check_heap(gml_shim *shim, gml_shim_device *device)
+{
+    const char *why = "";
+    if (shim->check && gml_heap_check(device->heap, &why) != GML_OK)
+        gml_shim_degrade(shim, why);
+}
+
+static void raise(_Atomic uint64_t *mark, const uint64_t *value)
+{
+    uint64_t now = gml_telemetry_get(value);
+    uint64_t seen = atomic_load_explicit(mark, memory_order_relaxed);
+    while (seen < now && !atomic_compare_exchange_weak(mark, &seen, now))
+        ;
+}
+
+void gml_shim_after_served(gml_shim *shim, gml_shim_device *device)
+{
+    gml_telemetry_add(&shim->telemetry->served_calls, 1);
+    if (atomic_load_explicit(&device->marks.reset, memory_order_relaxed)) {
+        raise(&device->marks.used_high, &device->block->stats.live_bytes);
+        raise(&device->marks.reserved_high, &device->block->stats.reserved_bytes);
+    }
+    check_heap(shim, device);
+    gml_shim_tick(shim, device);
+}
+
+void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes)
+{
+    gml_shim_device *device = gml_shim_watch(shim, ordinal);
+    if (device == NULL)
+        return;
+    gml_device_block *block = device->block;
+    if (!gml_ledger_add(&shim->ledger, address, (gml_ledger_entry){bytes, ordinal}))
+        return;
+    uint64_t live = __atomic_add_fetch(&block->driver_live_bytes, bytes, __ATOMIC_RELAXED);
+    (void)gml_telemetry_raise(&block->peak_driver_live_bytes, live);
+    if (gml_shim_state(device) == GML_DEVICE_SERVING)
+        gml_telemetry_set(&block->stats.forwarded_bytes, live);
+}
+
+void gml_shim_uncount(gml_shim *shim, gml_ledger_entry entry)
+{
+    gml_shim_device *device = &shim->devices[entry.device];
+    uint64_t live = __atomic_sub_fetch(&device->block->driver_live_bytes, entry.bytes, __ATOMIC_RELAXED);
+    if (gml_shim_state(device) == GML_DEVICE_SERVING)
+        gml_telemetry_set(&device->block->stats.forwarded_bytes, live);
+}

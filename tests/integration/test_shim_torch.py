@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real PyTorch on the simulated GPU: which allocator it gets, and that our figures are its own."""
+
+import json
+
+import pytest
+from shim import run_program
+
+torch = pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
+
+
+def run_torch(folder, variation="", **variables):
+    run = run_program("torch_small.py", variation, folder=folder, **variables)
+    assert run.code == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1]), run
+
+
+def test_tensors_are_served(tmp_path):
+    said, run = run_torch(tmp_path, GML_CHECK="1")
+    process, device = run.process, run.process.devices[0]
+    assert said["backend"] == "cudaMallocAsync"
+    assert said["environment"] is None  # the program's own environment is left alone
+    assert process.counters.served_calls > 1000 and process.counters.forwarded_calls == 0
+    assert process.counters.torch_seen == process.counters.async_seen == 1
+    assert process.counters.backend_dropped == process.counters.degraded == 0
+    assert said["peak_allocated"] == device.stats.peak_live_bytes
+    assert said["peak_reserved"] == device.stats.peak_reserved_bytes
+    assert device.stats.place_extend + device.stats.place_stitch > 0
+
+
+@pytest.mark.parametrize("allocator", ["native", "expandable"])
+def test_observed_peaks_are_pytorchs_own(allocator, tmp_path):
+    said, run = run_torch(tmp_path, GML_ALLOCATOR=allocator)
+    process, figures = run.process, run.process.devices[0].figures
+    assert said["backend"] == "native"
+    assert process.counters.reporter_seen == process.counters.torch_seen == 1
+    assert figures.torch_peak_allocated_bytes == said["peak_allocated"]
+    assert figures.torch_peak_reserved_bytes == said["peak_reserved"]
+    assert figures.torch_allocated_bytes == said["allocated"]
+    assert figures.torch_allocs - figures.torch_frees >= 1
+    assert process.counters.served_calls == 0
+
+
+@pytest.mark.parametrize(("setting", "segments_reach_us"), [(None, True), ("expandable_segments:True", False)])
+def test_observe_leaves_the_users_settings(setting, segments_reach_us, tmp_path):
+    said, run = run_torch(tmp_path, GML_ALLOCATOR="observe", PYTORCH_CUDA_ALLOC_CONF=setting)
+    figures = run.process.devices[0].figures
+    assert figures.torch_peak_reserved_bytes == said["peak_reserved"]
+    assert (figures.peak_driver_live_bytes == said["peak_reserved"]) == segments_reach_us
+    assert run.process.counters.backend_dropped == 0
+
+
+def test_a_setting_of_the_scripts_is_replaced_and_said(tmp_path):
+    said, run = run_torch(tmp_path, "sets-expandable")
+    assert said["backend"] == "cudaMallocAsync"
+    assert run.process.counters.backend_dropped == 1
+    assert run.process.counters.served_calls > 1000
+
+
+def test_cuda_async_is_forwarded(tmp_path):
+    said, run = run_torch(tmp_path, GML_ALLOCATOR="cuda-async")
+    assert said["backend"] == "cudaMallocAsync"
+    assert run.process.counters.served_calls == 0 and run.process.counters.forwarded_calls > 1000
+
+
+@pytest.mark.parametrize(("allocator", "intercept"), [("raw", None), ("vms", "uncached")])
+def test_without_pytorchs_cache(allocator, intercept, tmp_path):
+    said, run = run_torch(tmp_path, GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept)
+    assert said["backend"] == "native" and said["peak_reserved"] == 0
+    served, forwarded = run.process.counters.served_calls, run.process.counters.forwarded_calls
+    assert (served > 1000) == (allocator == "vms") and (forwarded > 1000) == (allocator == "raw")
+
+
+def test_segments_are_served(tmp_path):
+    said, run = run_torch(tmp_path, GML_INTERCEPT="segments")
+    assert said["backend"] == "native"
+    assert 0 < run.process.counters.served_calls < 500
+    assert run.process.devices[0].stats.peak_live_bytes == said["peak_reserved"]
+    assert run.process.message == ""
+
+
+@pytest.mark.parametrize(("allocator", "source"), [("vms", 0), ("native", 1), ("observe", 1)])
+def test_out_of_memory_is_recorded(allocator, source, tmp_path):
+    size = 10 << 30
+    said, run = run_torch(tmp_path, "oom", GML_ALLOCATOR=allocator, GML_SIM_MEMORY=str(size))
+    assert "out of memory" in said["oom"]
+    record = run.process.ooms[-1]
+    assert (record.source, record.request_bytes) == (source, 1 << 30)
+    assert record.live_bytes >= 7 << 30
+    assert record.total_bytes == size and record.free_bytes < 1 << 30
+
+
+def test_limit_is_an_ordinary_out_of_memory(tmp_path):
+    said, run = run_torch(tmp_path, "oom", GML_LIMIT="3GiB")
+    assert "out of memory" in said["oom"]
+    assert run.process.devices[0].stats.peak_reserved_bytes <= 3 << 30
+    assert said["free"] <= 3 << 30

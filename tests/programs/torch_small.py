@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few training steps at changing lengths; the argument names a variation. Prints PyTorch's own peaks."""
+
+import json
+import os
+import sys
+
+variation = sys.argv[1] if len(sys.argv) > 1 else ""
+if variation == "sets-expandable":  # as scripts and libraries do, just before the import
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+
+import torch  # noqa: E402
+
+
+def steps() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048, device="cuda") for _ in range(6)])
+    optimizer = torch.optim.AdamW(model.parameters())
+    side = torch.cuda.Stream()
+    for step in range(30):
+        rows = 500 + 937 * step % 7001
+        x = torch.empty(rows, 2048, device="cuda")
+        with torch.cuda.stream(side):
+            y = x * 2
+            x.record_stream(side)
+        torch.cuda.current_stream().wait_stream(side)
+        y.record_stream(torch.cuda.current_stream())
+        model(y).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if step == 20:
+            torch.cuda.empty_cache()
+
+
+def out_of_memory() -> str:
+    try:
+        kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(1000)]
+    except torch.OutOfMemoryError as error:
+        return str(error)
+    return f"no error with {len(kept)} blocks"
+
+
+steps()
+message = out_of_memory() if variation == "oom" else ""
+print(
+    json.dumps(
+        {
+            "backend": torch.cuda.get_allocator_backend(),
+            "peak_allocated": torch.cuda.max_memory_allocated(),
+            "peak_reserved": torch.cuda.max_memory_reserved(),
+            "allocated": torch.cuda.memory_allocated(),
+            "oom": message,
+            "free": torch.cuda.mem_get_info()[0],
+            "environment": os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
+        }
+    )
+)
