@@ -2,15 +2,16 @@
 /* Execution of copies and fills through the page table.
  *
  * Fast time keeps host pages few, so it leaves out what is too large to matter to a training script:
- * asynchronous device-to-device copies and non-zero fills over 1 MiB, asynchronous host copies in either
- * direction over 16 MiB, and anything plain (a call that names no stream) over 64 MiB. What is left out
- * changes no byte. Zero fills have no limit: they make holes. Adversarial time leaves nothing out.
+ * asynchronous device-to-device copies and non-zero fills over 1 MiB, asynchronous copies to the device
+ * over 4 MiB and from it over 16 MiB, and anything plain (a call that names no stream) over 64 MiB. What
+ * is left out changes no byte. Zero fills have no limit: they make holes. Adversarial time leaves nothing out.
  * Access is checked over the whole range in every case. */
 #include "sim/driver/driver.h"
 
 #include <string.h>
 
-static const size_t CAP_PLAIN = (size_t)64 << 20, CAP_DEVICE = (size_t)1 << 20, CAP_HOST = (size_t)16 << 20;
+static const size_t CAP_PLAIN = (size_t)64 << 20, CAP_DEVICE = (size_t)1 << 20;
+static const size_t CAP_TO = (size_t)4 << 20, CAP_FROM = (size_t)16 << 20;
 static const size_t SLICE = (size_t)1 << 20;
 static char bounce[1 << 20]; /* used under the lock */
 
@@ -45,7 +46,10 @@ static bool slice_locked(uintptr_t dst, uintptr_t src, size_t bytes, const char 
         size_t n = from.bytes;
         if (!n) return false;
         bool ok = true;
-        if (to.phys && from.phys)
+        if (from.phys && !from.phys->dirty) { /* never written: zeros, without making pages */
+            if (to.phys) sim_phys_zero(to.phys, to.at, n);
+            else memset(to.host, 0, n);
+        } else if (to.phys && from.phys)
             ok = sim_phys_read(from.phys, from.at, bounce, n) && sim_phys_write(to.phys, to.at, bounce, n);
         else if (to.phys) ok = sim_phys_write(to.phys, to.at, from.host, n);
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
@@ -68,7 +72,7 @@ CUresult sim_copy_locked(struct sim_ctx *ctx, const struct sim_op *op)
     uintptr_t dst = op->u.copy.dst, src = op->u.copy.src;
     size_t row = op->u.copy.bytes, total = row * op->u.copy.rows;
     bool to = is_device_locked(dst), from = !op->u.copy.staging && is_device_locked(src);
-    size_t cap = op->u.copy.plain ? CAP_PLAIN : to && from ? CAP_DEVICE : CAP_HOST;
+    size_t cap = op->u.copy.plain ? CAP_PLAIN : to && from ? CAP_DEVICE : to ? CAP_TO : CAP_FROM;
     const char *staging = op->u.copy.staging;
     sim_time_copy(total);
     for (size_t i = 0; i < op->u.copy.rows; i++) {
