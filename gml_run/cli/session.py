@@ -65,7 +65,9 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
     stored = measured = False
     try:
         processes = watch.finish()
-        report = build_report(record, processes, watch.problems, watch.versions, ending, duration_s)
+        report = build_report(
+            record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points
+        )
         stored = _store(path, "report.json", report)
         measured = not report["not_served"]
         if not options.quiet:

@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gml_run.analysis.frame import Frame
 from gml_run.cli.screen import complain, error_is_ready
 from gml_run.config import Live, RunOptions
 from gml_run.launch.process import Ending, ending_of, spawn
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
-from gml_run.live.frame import Frame
 from gml_run.live.line import LineSchedule, format_line
 from gml_run.live.watch import Show, Watch
 
@@ -69,8 +69,8 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         terminal.close()
         return None
     dock = Dock(rows, columns, height=5)
-    view = DockView(dock, _title(options), os.environ)
-    watch = Watch(directory, view.show, INTERVAL)
+    watch = Watch(directory, None, INTERVAL)
+    watch.show = DockView(dock, _title(options), os.environ, watch.history).show
     inbox = launch.inbox
     job = start_job(
         launch.program,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gml_run.live.frame import Frame
+from gml_run.analysis.frame import Frame
 from gml_run.units import format_percent, format_seconds, format_size
 
 FIRST = 10.0  # seconds of silence at the start

@@ -10,12 +10,34 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from gml_run.live.frame import Frame
+from gml_run.analysis.frame import Frame
+from gml_run.analysis.history import Point
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
 HEIGHT = 5
+_SPARKS = 20  # moments in the small curve of memory in use
+_BLOCKS = "▁▂▃▄▅▆▇█"
 _STALE = 5.0  # seconds without a change after which the age of the data is shown
-_TO_ASCII = str.maketrans({"─": "-", "·": "-", "…": ".", "×": "x", "█": "#", "▓": "=", "▒": "-", "░": ".", "│": "|"})
+_TO_ASCII = str.maketrans(
+    {
+        "─": "-",
+        "·": "-",
+        "…": ".",
+        "×": "x",
+        "█": "#",
+        "▓": "=",
+        "▒": "-",
+        "░": ".",
+        "│": "|",
+        "▁": "_",
+        "▂": ".",
+        "▃": ",",
+        "▄": "-",
+        "▅": "=",
+        "▆": "+",
+        "▇": "*",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +62,10 @@ class Painter:
         locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
         self._ascii = "utf" not in locale.lower()
 
-    def lines(self, frame: Frame, elapsed: float, columns: int) -> list[str]:
+    def lines(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point] = ()) -> list[str]:
         """HEIGHT lines of at most `columns` cells."""
         texts = [
-            self._rule(frame, elapsed, columns),
+            self._rule(frame, elapsed, columns, points),
             bar_line(frame, columns),
             legend_line(frame, columns),
             waste_line(frame, columns),
@@ -51,13 +73,16 @@ class Painter:
         ]
         return [self._render(text, columns) for text in texts]
 
-    def _rule(self, frame: Frame, elapsed: float, columns: int) -> Text:
+    def _rule(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point]) -> Text:
         right = format_seconds(elapsed)
         if frame.age_s > _STALE:
             right = f"no GPU memory call for {format_seconds(frame.age_s)} · {right}"
         elif frame.places > 1:
             right = f"fullest of {frame.places} · {right}"
         left = f"── {self._title} "
+        spark = sparkline([point.live for point in points[-_SPARKS:]], frame.usage.peak_reserved)
+        if spark and len(left) + len(spark) + len(right) + 6 <= columns:
+            left += f"{spark} "
         fill = columns - len(left) - len(right) - 4
         if fill < 1:
             left, fill = "── ", max(1, columns - len(right) - 7)
@@ -71,6 +96,12 @@ class Painter:
         self._console.print(text, end="", width=columns, soft_wrap=True)
         painted = self._buffer.getvalue()
         return painted.translate(_TO_ASCII) if self._ascii else painted
+
+
+def sparkline(values: Sequence[int], top: int) -> str:
+    """One block a value, from nothing to `top`."""
+    steps = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[min(steps, round(value * steps / max(1, top)))] for value in values)
 
 
 def parts_of(frame: Frame) -> list[Part]:

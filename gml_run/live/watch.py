@@ -6,7 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from gml_run.live.frame import Frame, make_frame
+from gml_run.analysis.frame import Frame, make_frame
+from gml_run.analysis.history import History
 from gml_run.telemetry.reader import ProcessSnapshot, TelemetryReader
 from gml_run.telemetry.versions import library_versions
 
@@ -25,10 +26,11 @@ class Watch:
 
     def __init__(self, directory: str | None, show: Show | None = None, interval: float | None = None) -> None:
         self._reader = TelemetryReader(directory) if directory is not None else None
-        self._show = show
+        self.show = show
         self._interval = interval
         self.versions: dict[str, str] = {}
         self.problems: list[str] = []
+        self.history = History()
 
     def tick(self, elapsed: float) -> float:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
@@ -37,11 +39,14 @@ class Watch:
         try:
             processes = self._reader.read()
             self._note_versions(processes)
-            if self._show is not None:
-                self._show(make_frame(processes, time.monotonic_ns()), elapsed)
+            frame = make_frame(processes, time.monotonic_ns())
+            if frame is not None:
+                self.history.add(frame, elapsed)
+            if self.show is not None:
+                self.show(frame, elapsed)
         except Exception as error:
             self.problems.append(f"the live view stopped: {type(error).__name__}: {error}")
-            self._show = None
+            self.show = None
             return _NEVER
         if self._interval is not None:
             return self._interval

@@ -11,6 +11,7 @@ from typing import Any
 
 from gml_run import __version__
 from gml_run._abi import SIZE_CLASSES, OomRecord
+from gml_run.analysis.history import Point
 from gml_run.analysis.oom import SOURCES, classify
 from gml_run.analysis.reason import why_nothing
 from gml_run.analysis.usage import Usage, usage_of
@@ -79,6 +80,7 @@ def build_report(
     versions: dict[str, str],
     ending: Ending,
     duration_s: float,
+    history: Sequence[Point] = (),
 ) -> dict[str, Any]:
     """The whole report. Never fails for want of telemetry: it then says why there is none."""
     run = record.identity()
@@ -96,6 +98,7 @@ def build_report(
         "ooms": _ooms(processes, record.options.limit_bytes),
         "problems": [*problems, *_own_problems(processes)],
         "not_served": "",
+        "timeline": {"fields": list(Point._fields), "points": [list(point) for point in history]},
     }
     if not any(device["peak_reserved_bytes"] for entry in entries for device in entry["devices"]):
         report["not_served"] = record.not_served or why_nothing(record.program, processes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a live view shows at one moment, as numbers: made from snapshots, painted elsewhere."""
+"""The state at one moment, as numbers for a view: made from snapshots, painted elsewhere."""
 
 from __future__ import annotations
 
