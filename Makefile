@@ -1,0 +1,61 @@
+# Set-up, demo and tests, each from a fresh clone. PYTHON=path/to/python uses an environment that has
+# PyTorch already, instead of making .venv.
+
+VENV    := .venv
+BUILD   := build/dev
+PY      := $(if $(PYTHON),$(PYTHON),$(VENV)/bin/python)
+# The base interpreter for .venv: the CUDA build of PyTorch that is used here exists for 3.11.
+BASE    := $(shell command -v python3.11 || command -v python3)
+TORCH   := torch==2.14.1
+# Build tools from the environment come first on PATH.
+RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
+SOURCES := $(shell find preload -type f) pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-c test-python check gen clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+setup: $(BUILD)/.installed ## make .venv: PyTorch (CUDA build), transformers, this project
+
+$(BUILD)/.environment:
+	@mkdir -p $(BUILD)
+ifndef PYTHON
+	@test -x $(PY) || "$(BASE)" -m venv $(VENV)
+	@$(PY) -c 'import torch, transformers' 2>/dev/null || { \
+	  echo "setup: installs $(TORCH) with its CUDA libraries and transformers into $(VENV):"; \
+	  echo "setup: about 3 GB to download, 6 GB on disk. PYTHON=... uses an environment of yours instead."; \
+	  $(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) transformers numpy; }
+endif
+	@$(PY) -c 'import torch' || { echo "setup: no torch in $(PY): install it there, or leave PYTHON= out"; exit 1; }
+	@$(PY) -m pip install --quiet --disable-pip-version-check 'scikit-build-core>=0.10' 'cmake>=3.20' ninja
+	@touch $@
+
+$(BUILD)/.installed: $(BUILD)/.environment $(SOURCES)
+	@echo "setup: builds the native libraries and installs gml-run into $(dir $(PY))"
+	@$(RUN) $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[test]' \
+	  -C build-dir=$(BUILD) -C cmake.define.GML_TESTS=ON -C cmake.define.GML_WERROR=$(if $(CI),ON,OFF)
+	@touch $@
+
+demo: setup ## run a real training script under gml-run, on a GPU or else on the simulated one
+	@$(RUN) bash docs/examples/demo.sh
+
+test: setup test-c test-python ## run every test
+
+test-c: setup
+	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j 2
+
+test-python: setup
+	@$(RUN) $(PY) -m pytest tests
+
+check: setup ## lint and type checks
+	@$(PY) -m ruff check gml_run tests
+	@$(PY) -m mypy gml_run
+
+gen: setup ## write the files that are generated from the C lists
+	@$(BUILD)/tools/gen_abi abi > gml_run/_abi.py
+	@$(BUILD)/tools/gen_abi profiles > gml_run/_profiles.py
+
+clean: ## remove what was built; .venv stays
+	rm -rf build
