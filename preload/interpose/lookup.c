@@ -57,15 +57,12 @@ static void *symbol_in(void *library, const char *name, const void *own)
     return symbol == own ? NULL : symbol;
 }
 
-/* Where to look for a caller's functions: a handle for dlsym, proved by `name`. */
+/* Where to look for a caller's function `name`: a handle for dlsym. */
 static void *library_for(const void *return_address, const char *name, const char *const *libraries,
                          const void *own)
 {
     const char *path = library_of(return_address);
     void *library = NULL;
-    /* With the simulation, or another allocator behind us, the load order decides. */
-    if (gml_lookup_simulated() || gml_lookup_rival() != NULL)
-        return RTLD_NEXT;
     if (path != NULL) {
         library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
         if (library != NULL && symbol_in(library, name, own) != NULL)
@@ -210,7 +207,10 @@ static void remember(uint64_t address, uint64_t entry)
 static gml_caller find_caller(const void *return_address)
 {
     gml_real found;
-    void *library = library_for(return_address, "cudaMalloc", runtime_names, own_symbol(0));
+    void *library = RTLD_NEXT;
+    /* With the simulation, or another allocator behind us, the load order decides. */
+    if (!gml_lookup_simulated() && gml_lookup_rival() == NULL)
+        library = library_for(return_address, "cudaMalloc", runtime_names, own_symbol(0));
     fill(&found, library);
     unsigned index = MAX_RUNTIMES;
     if (found.cudaMalloc != NULL) {

@@ -90,6 +90,12 @@ def test_out_of_memory_is_recorded(allocator, source, tmp_path):
     assert record.total_bytes == size and record.free_bytes < 1 << 30
 
 
+def test_reports_reach_pytorchs_profiler_too(tmp_path):
+    said, run = run_torch(tmp_path, "profile", GML_ALLOCATOR="native")
+    assert said["profiled"] >= 5 * (4 << 20)
+    assert run.process.counters.reporter_seen == 1
+
+
 def test_limit_is_an_ordinary_out_of_memory(tmp_path):
     said, run = run_torch(tmp_path, "oom", GML_LIMIT="3GiB")
     assert "out of memory" in said["oom"]

@@ -12,6 +12,13 @@ POOL_RELEASE_THRESHOLD, POOL_RESERVED, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_
 
 lib = ctypes.CDLL(None)
 
+
+class Extent(ctypes.Structure):
+    """cudaExtent, passed by value."""
+
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("depth", c_size_t)]
+
+
 _SIGNATURES = {
     "cudaMalloc": [POINTER(c_void_p), c_size_t],
     "cudaFree": [c_void_p],
@@ -21,6 +28,7 @@ _SIGNATURES = {
     "cudaFreeAsync_ptsz": [c_void_p, c_void_p],
     "cudaMallocFromPoolAsync": [POINTER(c_void_p), c_size_t, c_void_p, c_void_p],
     "cudaMallocPitch": [POINTER(c_void_p), POINTER(c_size_t), c_size_t, c_size_t],
+    "cudaMalloc3D": [c_void_p, Extent],
     "cudaMemGetInfo": [POINTER(c_size_t), POINTER(c_size_t)],
     "cudaDeviceGetDefaultMemPool": [POINTER(c_void_p), c_int],
     "cudaDeviceSetMemPool": [c_int, c_void_p],

@@ -252,6 +252,19 @@ def pitch():
     check(lib.cudaFree(out))
 
 
+def other_kinds():
+    """Host, managed and 3-D memory are the runtime's own; each is freed as usual."""
+    out = c_void_p()
+    check(lib.cudaMallocHost(byref(out), c_size_t(MIB)))
+    check(lib.cudaFreeHost(out))
+    check(lib.cudaMallocManaged(byref(out), c_size_t(MIB), 1))
+    check(lib.cudaFree(out))
+    pitched = (c_size_t * 4)()
+    check(lib.cudaMalloc3D(byref(pitched), cuda.Extent(1000, 20, 3)))
+    assert pitched[0] and pitched[1] >= 1000
+    check(lib.cudaFree(pitched[0]))
+
+
 def devices():
     """Runs with two devices: what counts is where a block was made, not what is current."""
     check(lib.cudaSetDevice(1))

@@ -40,7 +40,17 @@ def out_of_memory() -> str:
     return f"no error with {len(kept)} blocks"
 
 
+def profiled_bytes() -> int:
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        kept = [torch.empty(4 << 20, dtype=torch.uint8, device="cuda") for _ in range(5)]
+    assert len(kept) == 5
+    return sum(event.device_memory_usage for event in profiler.key_averages())
+
+
 steps()
+profiled = profiled_bytes() if variation == "profile" else 0
 message = out_of_memory() if variation == "oom" else ""
 print(
     json.dumps(
@@ -50,6 +60,7 @@ print(
             "peak_reserved": torch.cuda.max_memory_reserved(),
             "allocated": torch.cuda.memory_allocated(),
             "oom": message,
+            "profiled": profiled,
             "free": torch.cuda.mem_get_info()[0],
             "environment": os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
         }

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preloaded library as a file: what it needs, what it exports, what it costs a process without CUDA."""
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from gml_run.native import find_native
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHERS = {
+    "getenv",
+    "secure_getenv",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+    "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
+}
+
+
+@pytest.fixture(scope="module")
+def library():
+    native = find_native()
+    assert native is not None, "the libraries are not built"
+    return native.shim
+
+
+def readelf(*options):
+    return subprocess.run(["readelf", "-W", *options], capture_output=True, text=True, check=True).stdout
+
+
+def test_needs_libc_alone(library):
+    assert re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", library)) == ["libc.so.6"]
+
+
+def test_runs_on_glibc_2_34(library):
+    versions = re.findall(r"GLIBC_2\.(\d+)", readelf("-V", library))
+    assert max(int(version) for version in versions) <= 34
+
+
+def test_binds_at_start_and_keeps_no_writable_code(library):
+    dynamic = readelf("-d", library)
+    assert "NOW" in dynamic and "TEXTREL" not in dynamic
+
+
+def test_exports_the_hooks_and_nothing_else(library):
+    text = (ROOT / "preload" / "interpose" / "hooks.h").read_text()
+    listed = text[text.index("#define GML_RUNTIME_HOOKS") : text.index("#define GML_RUNTIME_USED")]
+    hooks = set(re.findall(r"X\((cuda\w+),", listed))
+    table = readelf("--dyn-syms", library).splitlines()
+    exported = {line.split()[7].split("@")[0] for line in table if re.search(r"(GLOBAL|WEAK)\s+DEFAULT\s+\d+\s", line)}
+    assert exported == hooks | OTHERS
+
+
+def best_seconds(environ, rounds=60):
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        subprocess.run(["/bin/true"], env=environ, check=True)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_costs_a_process_without_cuda_less_than_a_millisecond(library):
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    preloaded = {**plain, "LD_PRELOAD": library, "GML_ALLOCATOR": "vms"}
+    assert best_seconds(preloaded) - best_seconds(plain) < 0.001
