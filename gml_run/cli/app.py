@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from gml_run.cli.diff import diff
 from gml_run.cli.print_env import print_env
 from gml_run.cli.report import report
 from gml_run.cli.run import run
@@ -17,7 +18,7 @@ from gml_run.cli.typed import given
 from gml_run.cli.words import RESERVED
 from gml_run.errors import GmlError
 
-_COMMANDS: dict[str, Callable[..., None]] = {"report": report, "runs": runs, "print-env": print_env}
+_COMMANDS: dict[str, Callable[..., None]] = {"report": report, "runs": runs, "diff": diff, "print-env": print_env}
 _WORDS = "gml_run.words"
 
 
