@@ -27,18 +27,17 @@ def report(
     gml-run report latest --html report.html
     """
     import json
-    import os
 
     from gml_run.cli.screen import error_width
     from gml_run.errors import GmlError
     from gml_run.report.recover import load_report
-    from gml_run.report.runs import find_run
+    from gml_run.report.runs import find_run, short_path
 
     if as_json + as_markdown + bool(html) > 1:
         raise GmlError("--json, --md and --html exclude each other")
     directory = find_run(run)
     content = load_report(directory)
-    shown = os.path.relpath(directory)
+    shown = short_path(directory)
     if as_json:
         typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
     elif as_markdown:

@@ -22,6 +22,7 @@ from gml_run.live.watch import Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
+from gml_run.report.runs import short_path
 from gml_run.report.summary import SIMULATED_NOTE, format_summary
 
 
@@ -71,7 +72,7 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
         stored = _store(path, "report.json", report)
         measured = not report["not_served"]
         if not options.quiet:
-            shown = None if path is None else _short_path(path)
+            shown = None if path is None else short_path(path)
             write_error("\n".join(format_summary(report, shown, error_width())) + "\n")
     except Exception as error:
         if os.environ.get("GML_DEBUG"):
@@ -122,8 +123,3 @@ def _store(path: str | None, name: str, content: dict[str, Any]) -> bool:
         complain(f"{name} could not be written: {error.strerror}")
         return False
     return True
-
-
-def _short_path(path: str) -> str:
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative

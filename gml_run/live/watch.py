@@ -11,8 +11,8 @@ from gml_run.analysis.history import History
 from gml_run.telemetry.reader import ProcessSnapshot, TelemetryReader
 from gml_run.telemetry.versions import library_versions
 
-_EAGER = 0.25  # seconds between looks at first: short runs should still be seen
-_EASY = 1.0  # and later, when nothing is drawn
+_EAGER = 0.25  # seconds between looks at first: the course of short runs should still be seen
+_EASY = 1.0  # and after two minutes, when nothing is drawn
 _NEVER = float("inf")
 
 Show = Callable[[Frame | None, float], None]  # takes the frame and the seconds since the start
@@ -50,7 +50,7 @@ class Watch:
             return _NEVER
         if self._interval is not None:
             return self._interval
-        return _EAGER if elapsed < 3 else _EASY
+        return _EAGER if elapsed < 120 else _EASY
 
     def finish(self) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""

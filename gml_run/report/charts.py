@@ -13,8 +13,11 @@ _WIDTH = 720
 _LEFT = 76  # room for the scale
 
 
-def timeline_chart(timeline: dict[str, Any], total: int) -> str:
-    """Memory held and in use over time; empty when there are fewer than two points."""
+def timeline_chart(timeline: dict[str, Any], peak_live: int, total: int) -> str:
+    """Memory held and in use over time; empty when there are fewer than two points.
+
+    The points are looks at moments; the dashed line is the peak in use, which no look may have met.
+    """
     points: list[dict[str, Any]] = [dict(zip(timeline["fields"], point, strict=True)) for point in timeline["points"]]
     if len(points) < 2:
         return ""
@@ -34,6 +37,8 @@ def timeline_chart(timeline: dict[str, Any], total: int) -> str:
         line = " ".join(f"{across(point['t_s']):.1f},{up(point[name]):.1f}" for point in points)
         first, last = f"{across(start):.1f},{bottom}", f"{across(start + span):.1f},{bottom}"
         parts.append(f'<polygon class="{style}" points="{first} {line} {last}"/>')
+    y = up(min(peak_live, top))
+    parts.append(f'<line class="peak" x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - 10}" y2="{y:.1f}"/>')
     for share in (0.0, 0.5, 1.0):
         seconds = start + share * span
         anchor = "start" if share == 0 else "end" if share == 1 else "middle"

@@ -8,7 +8,7 @@ from typing import Any
 
 from gml_run.report.charts import bars_chart, parts_chart, timeline_chart
 from gml_run.report.summary import headline, summary_rows
-from gml_run.report.tables import Table, report_tables, size_rows
+from gml_run.report.tables import PLACEMENTS, Table, report_tables, size_rows
 from gml_run.report.verdict import peak_device
 
 _STYLE = """
@@ -29,6 +29,7 @@ svg { display: block; margin: .5rem 0; } svg text { fill: var(--ink); font: 12px
 .live { fill: var(--live); } .held { fill: var(--held); } .outside { fill: var(--outside); }
 .rounding { fill: var(--rounding); } .waiting { fill: var(--waiting); } .free { fill: var(--free); }
 .grid { stroke: var(--line); stroke-width: 1; }
+.peak { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 5 4; }
 """
 
 
@@ -64,10 +65,13 @@ def _charts(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("outside the pool", max(0, used - device["peak_reserved_bytes"]), "outside"),
         ("free", max(0, device["total_bytes"] - max(used, device["peak_reserved_bytes"])), "free"),
     ]
-    placed = [(name, count) for name, count in device["placements"].items() if count]
+    placed = [(PLACEMENTS[kind], count) for kind, count in device["placements"].items() if count]
     return [
         ("The device when most was held", parts_chart(parts)),
-        ("Held and in use over time", timeline_chart(report["timeline"], device["total_bytes"])),
+        (
+            "Held (light), in use (dark) and its peak (dashed) over time",
+            timeline_chart(report["timeline"], device["peak_live_bytes"], device["total_bytes"]),
+        ),
         ("Placements", bars_chart("Requests by placement", placed)),
         ("Request sizes", bars_chart("Requests by size", size_rows(device["size_counts"]))),
     ]

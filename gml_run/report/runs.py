@@ -26,6 +26,12 @@ def find_run(name: str) -> str:
     raise GmlError("no such run", name, "see gml-run runs")
 
 
+def short_path(path: str) -> str:
+    """The path from here, when it lies below."""
+    relative = os.path.relpath(path)
+    return os.path.abspath(path) if relative.startswith("..") else relative
+
+
 def list_runs(parent: str) -> list[str]:
     """The run directories below `parent`, oldest first."""
     try:

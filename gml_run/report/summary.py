@@ -170,7 +170,7 @@ def _next_command(report: dict[str, Any], directory: str | None) -> str:
         return f"gml-run{simulate} {command}  (the same with stitching)"
     if directory is None:
         return "gml-run --help"
-    return f"gml-run report {shlex.quote(directory)}"
+    return f"gml-run report {shlex.quote(directory)} --html report.html"
 
 
 def format_summary(report: dict[str, Any], directory: str | None, width: int = 80) -> list[str]:

@@ -10,6 +10,15 @@ from typing import Any
 from gml_run.report.verdict import OOM_KINDS, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
+PLACEMENTS = {
+    "exact": "reused, exact size",
+    "split": "reused, part of more",
+    "extend": "extended",
+    "stitch": "stitched",
+    "grow": "new memory",
+    "fail": "failed",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -122,15 +131,7 @@ def _waste(device: dict[str, Any]) -> Table:
 def _placements(device: dict[str, Any]) -> Table:
     placed = device["placements"]
     total = sum(placed.values()) or 1
-    names = {
-        "exact": "reused, a range of just that size",
-        "split": "reused, part of a larger range",
-        "extend": "extended with free chunks",
-        "stitch": "stitched from free chunks",
-        "grow": "new memory",
-        "fail": "failed",
-    }
-    rows = [(names[kind], format_count(count), format_percent(count / total)) for kind, count in placed.items()]
+    rows = [(PLACEMENTS[kind], format_count(count), format_percent(count / total)) for kind, count in placed.items()]
     return Table("How requests were placed", ("placement", "requests", "share"), rows)
 
 

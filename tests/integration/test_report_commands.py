@@ -132,3 +132,20 @@ def test_help_names_no_command_that_does_not_exist(gml):
 
 def test_version(gml):
     assert gml("--version").stdout.split()[0] == b"gml-run"
+
+
+def test_markdown_and_html(gml, finished, tmp_path):
+    assert gml("report", "latest", "--md").stdout.startswith(b"### gml-run")
+    assert gml("report", "latest", "--html", "page.html").stdout == b"page.html\n"
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert gml("report", "latest", "--html", "/proc/page.html").returncode == 125
+    assert gml("report", "latest", "--md", "--json").returncode == 125
+
+
+def test_diff_codes_are_those_of_diff(gml, finished):
+    assert gml("diff", "latest", "latest").returncode == 0
+    broken = gml("diff", "latest", "latest", "--fail-on", "peak_reserved>1G", "--fail-on", "ooms>0")
+    assert broken.returncode == 1 and broken.stderr.count(b"\n") == 1
+    assert gml("diff", "latest", "nothing-like-it").returncode == 2
+    assert gml("diff", "latest", "latest", "--fail-on", "??").returncode == 2
+    assert set(json.loads(gml("diff", "latest", "latest", "--json").stdout)) == {"figures", "broken"}

@@ -91,7 +91,7 @@ def test_summary_of_our_allocator(tmp_path):
         "  driver time    420 ms in 35,000 memory calls, by public figures for it",
         "  outside        1 GiB of the device: context, libraries, other processes",
         "  files          gml-runs/x",
-        "  next           gml-run report gml-runs/x",
+        "  next           gml-run report gml-runs/x --html report.html",
     ]
 
 
