@@ -20,6 +20,7 @@ class Terminal:
         self.descriptor = os.open(path, flags)
         self.raw_input = raw_input
         self.modes = termios.tcgetattr(self.descriptor)
+        self._taken = False
         self._pending = bytearray()
         self._gone = False
 
@@ -36,7 +37,8 @@ class Terminal:
             return False
 
     def take(self) -> None:
-        """Passes keys on as they are typed, and output as it is written."""
+        """Passes keys on as they are typed, and output as it is written. Our job must have the terminal."""
+        self._taken = True
         modes = [*self.modes[:6], list(self.modes[6])]
         modes[1] &= ~termios.OPOST
         if self.raw_input:
@@ -49,8 +51,10 @@ class Terminal:
         self._set(modes)
 
     def give_back(self) -> None:
-        """The modes that were found."""
-        self._set(self.modes)
+        """The modes that were found, unless others have the terminal now."""
+        if self._taken and self.foreground():
+            self._set(self.modes)
+        self._taken = False
 
     def size(self) -> tuple[int, int]:
         """Rows and columns."""

@@ -13,6 +13,7 @@ from gml_run.telemetry.versions import library_versions
 
 _EAGER = 0.25  # seconds between looks at first: the course of short runs should still be seen
 _EASY = 1.0  # and after two minutes, when nothing is drawn
+_RESTRAINT = 50  # looks take at most one part in so many of our time
 _NEVER = float("inf")
 
 Show = Callable[[Frame | None, float], None]  # takes the frame and the seconds since the start
@@ -36,6 +37,7 @@ class Watch:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
         if self._reader is None:
             return _NEVER
+        begin = time.monotonic()
         try:
             processes = self._reader.read()
             self._note_versions(processes)
@@ -48,9 +50,9 @@ class Watch:
             self.problems.append(f"the live view stopped: {type(error).__name__}: {error}")
             self.show = None
             return _NEVER
-        if self._interval is not None:
-            return self._interval
-        return _EAGER if elapsed < 120 else _EASY
+        interval = self._interval or (_EAGER if elapsed < 120 else _EASY)
+        # Hundreds of processes make a look expensive: then there are fewer of them.
+        return max(interval, (time.monotonic() - begin) * _RESTRAINT)
 
     def finish(self) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""

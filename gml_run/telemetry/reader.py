@@ -13,6 +13,7 @@ from typing import Any
 from gml_run import _abi
 
 NO_RANK = (1 << 64) - 1
+_MOST_OPEN = 128
 _TRIES = 40
 _PAUSE = 0.00005  # seconds; the writer is inside a block for less than a microsecond
 
@@ -57,6 +58,8 @@ class TelemetryReader:
     def __init__(self, run_directory: str) -> None:
         self._folder = os.path.join(run_directory, "telemetry")
         self._files: dict[str, _TelemetryFile] = {}
+        self._closed: set[str] = set()
+        self._ended: list[ProcessSnapshot] = []  # last words of processes whose file was let go
         self.problems: dict[str, str] = {}  # file name -> why it cannot be read
 
     def read(self, final: bool = False) -> list[ProcessSnapshot]:
@@ -66,9 +69,11 @@ class TelemetryReader:
         except OSError:
             return []
         for name in names:
-            if name.endswith(".gml") and name not in self._files:
+            if name.endswith(".gml") and name not in self._files and name not in self._closed:
                 self._open(name, final)
-        snapshots = [file.read(final) for file in self._files.values()]
+        if len(self._files) > _MOST_OPEN and not final:
+            self._close_ended()
+        snapshots = [*self._ended, *(file.read(final) for file in self._files.values())]
         return sorted(snapshots, key=lambda snapshot: (snapshot.start_ns, snapshot.pid))
 
     def close(self) -> None:
@@ -76,6 +81,15 @@ class TelemetryReader:
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+    def _close_ended(self) -> None:
+        """A mapping costs a descriptor: with many processes, those that have ended are read once more."""
+        for name, file in list(self._files.items()):
+            snapshot = file.read(final=True)
+            if not os.path.exists(f"/proc/{snapshot.pid}"):
+                self._ended.append(snapshot)
+                self._closed.add(name)
+                self._files.pop(name).close()
 
     def _open(self, name: str, final: bool) -> None:
         try:

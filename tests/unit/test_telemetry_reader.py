@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader takes consistent copies only, and survives every kind of bad file."""
 
+import os
 import struct
 import threading
 import time
@@ -129,3 +130,19 @@ def test_no_torn_copy_while_the_writer_writes(tmp_path):
     finally:
         stop.set()
         thread.join()
+
+
+def test_thousands_of_short_processes_do_not_use_up_descriptors(tmp_path):
+    reader = TelemetryReader(str(tmp_path))
+    pids = range(5_000_000, 5_000_400)  # beyond any real process id
+    for pid in pids:
+        write_process(tmp_path, pid=pid, devices={0: device(peak_reserved_bytes=pid)})
+        if pid % 100 == 99:
+            reader.read()
+    before = len(os.listdir("/proc/self/fd"))
+    reader.read()
+    assert len(os.listdir("/proc/self/fd")) - before <= 0
+    snapshots = reader.read(final=True)
+    assert [process.pid for process in snapshots] == list(pids)
+    assert all(process.devices[0].stats.peak_reserved_bytes == process.pid for process in snapshots)
+    assert len(os.listdir("/proc/self/fd")) < 200
