@@ -171,6 +171,10 @@ struct sim_page {
     struct sim_map *map;
 };
 
+/* Host address space (addresses.c): 0 when there is none. */
+uintptr_t sim_addresses_map(size_t bytes, size_t align, uintptr_t hint);
+uintptr_t sim_addresses_take_locked(size_t bytes);
+void sim_addresses_give_locked(uintptr_t va, size_t bytes);
 /* Reserves host address space (PROT_NONE) and a range over it. `hint` may be 0. */
 CUresult sim_range_new_locked(size_t bytes, size_t align, uintptr_t hint, enum sim_range_kind kind,
                               struct sim_range **out);

@@ -44,21 +44,15 @@ struct sim_range *sim_range_first_locked(void)
     return ranges;
 }
 
-/* An aligned PROT_NONE piece of address space; 0 when there is none. */
-static uintptr_t host_reserve(size_t bytes, size_t align, uintptr_t hint)
+static bool kept_apart(enum sim_range_kind kind)
 {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (hint && hint % align == 0) {
-        void *at = mmap((void *)hint, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-        if (at == (void *)hint) return hint;
-        if (at != MAP_FAILED) munmap(at, bytes);
-    }
-    char *base = mmap(NULL, bytes + align, PROT_NONE, flags, -1, 0);
-    if (base == MAP_FAILED) return 0;
-    uintptr_t start = sim_round_up((uintptr_t)base, align), end = (uintptr_t)base + bytes + align;
-    if (start > (uintptr_t)base) munmap(base, start - (uintptr_t)base);
-    if (start + bytes < end) munmap((void *)(start + bytes), end - start - bytes);
-    return start;
+    return kind == SIM_RANGE_MALLOC || kind == SIM_RANGE_POOL;
+}
+
+static void give_addresses(const struct sim_range *range)
+{
+    if (kept_apart(range->kind)) sim_addresses_give_locked(range->va, range->va_bytes);
+    else munmap((void *)range->va, range->va_bytes);
 }
 
 CUresult sim_range_new_locked(size_t bytes, size_t align, uintptr_t hint, enum sim_range_kind kind,
@@ -68,7 +62,10 @@ CUresult sim_range_new_locked(size_t bytes, size_t align, uintptr_t hint, enum s
     if (va_bytes > sim_config_get()->va_bytes - reserved_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_range *range = calloc(1, sizeof *range);
     if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
-    range->va = host_reserve(va_bytes, align > SIM_CHUNK ? align : SIM_CHUNK, hint);
+    range->kind = kind;
+    range->va_bytes = va_bytes;
+    range->va = kept_apart(kind) ? sim_addresses_take_locked(va_bytes)
+                                 : sim_addresses_map(va_bytes, align > SIM_CHUNK ? align : SIM_CHUNK, hint);
     if (!range->va) goto undo_range;
     for (size_t at = 0; at < va_bytes; at += SIM_CHUNK) {
         struct sim_page *page = page_slot(range->va + at, true);
@@ -76,8 +73,6 @@ CUresult sim_range_new_locked(size_t bytes, size_t align, uintptr_t hint, enum s
         page->range = range;
     }
     range->bytes = bytes;
-    range->va_bytes = va_bytes;
-    range->kind = kind;
     range->id = ++sim.next_id;
     range->next = ranges;
     if (ranges) ranges->prev = range;
@@ -91,7 +86,7 @@ undo_pages:
         struct sim_page *page = page_slot(range->va + at, false);
         if (page) page->range = NULL;
     }
-    munmap((void *)range->va, va_bytes);
+    give_addresses(range);
 undo_range:
     free(range);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -100,7 +95,7 @@ undo_range:
 void sim_range_free_locked(struct sim_range *range)
 {
     for (size_t at = 0; at < range->va_bytes; at += SIM_CHUNK) page_slot(range->va + at, false)->range = NULL;
-    munmap((void *)range->va, range->va_bytes);
+    give_addresses(range);
     reserved_bytes -= range->va_bytes;
     if (range->prev) range->prev->next = range->next;
     else ranges = range->next;
