@@ -130,11 +130,42 @@ static void extend_coarse(gml_heap *heap, gml_plan *best)
 }
 
 /* Fine arenas reserve room for the whole device, so that they can always be extended in place;
- * coarse ones half as much again as their first block. */
+ * coarse ones twice their first block, so that a larger one can follow it in place. */
 static uint64_t reservation(const gml_heap *heap, const gml_request *request)
 {
-    uint64_t bytes = request->coarse ? request->bytes + request->bytes / 2 : heap->total_bytes;
+    uint64_t bytes = request->coarse ? request->bytes * 2 : heap->total_bytes;
     return gml_align_up(gml_max(bytes, request->bytes), heap->dev->chunk_bytes);
+}
+
+#define DEFAULT_MAX_DRIVER_TIME_PPM 10000u
+#define DEFAULT_REUSE_NS 37500u /* map and access of one 2 MiB chunk, published for an A100 */
+
+static bool within_limit(const gml_heap *heap, uint32_t create)
+{
+    uint64_t grown = heap->stats->reserved_bytes + (uint64_t)create * heap->dev->chunk_bytes;
+    return heap->options.limit_bytes == 0 || grown <= heap->options.limit_bytes;
+}
+
+/* Growing instead leaves the device this much, for contexts, libraries and other programs. */
+static bool room_to_grow(const gml_heap *heap, uint32_t create)
+{
+    uint64_t spare = heap->total_bytes / 64;
+    return within_limit(heap, create) && heap->device_free_bytes >= (uint64_t)create * heap->dev->chunk_bytes + spare;
+}
+
+/* Mapping free chunks elsewhere recurs, creating chunks does not: only the former has a budget, a
+ * share of the elapsed device time. Under pressure there is no budget. */
+static bool may_reuse(gml_heap *heap, const gml_plan *plan)
+{
+    if (heap->options.goal == GML_GOAL_MEMORY || plan->reuse == 0 || !room_to_grow(heap, plan->count))
+        return true;
+    if (heap->options.goal == GML_GOAL_THROUGHPUT)
+        return false;
+    uint64_t ppm = heap->options.max_driver_time_ppm;
+    uint64_t mean_ns = heap->reuse_chunks != 0 ? heap->reuse_ns / heap->reuse_chunks : DEFAULT_REUSE_NS;
+    uint64_t elapsed_ns = heap->dev->ops->now_ns(heap->dev) - heap->start_ns;
+    uint64_t budget_ns = elapsed_ns / 1000000 * (ppm != 0 ? ppm : DEFAULT_MAX_DRIVER_TIME_PPM);
+    return heap->reuse_ns + plan->reuse * mean_ns <= budget_ns;
 }
 
 gml_status gml_plan_decide(gml_heap *heap, const gml_request *request, gml_plan *out_plan)
@@ -148,8 +179,11 @@ gml_status gml_plan_decide(gml_heap *heap, const gml_request *request, gml_plan 
         extend_coarse(heap, &best);
     else
         extend_fine(heap, &best);
-    uint64_t grown = heap->stats->reserved_bytes + (uint64_t)best.create * heap->dev->chunk_bytes;
-    if (best.create != 0 && heap->options.limit_bytes != 0 && grown > heap->options.limit_bytes)
+    if (!may_reuse(heap, &best)) {
+        best.create = best.count;
+        best.reuse = 0;
+    }
+    if (best.create != 0 && !within_limit(heap, best.create))
         return GML_OUT_OF_MEMORY;
     /* Set the sources' bitmap to those of the plan that won. */
     (void)count_candidates(heap, best.arena, request->requester);

@@ -152,15 +152,20 @@ static void count_size(gml_heap *heap, size_t bytes)
         heap->options.size_counts[bytes <= 1 ? 0 : gml_min(gml_log2(bytes - 1) + 1, 47)]++;
 }
 
-static gml_status learn_total(gml_heap *heap)
+/* How large the device is, and how much of it nobody holds. grow_lock is held. */
+static gml_status look_at_device(gml_heap *heap)
 {
-    if (heap->total_bytes != 0)
+    if (heap->total_bytes != 0 && heap->options.goal == GML_GOAL_MEMORY)
         return GML_OK;
     size_t free_bytes = 0, total_bytes = 0;
     gml_status status = heap->dev->ops->mem_info(heap->dev, &free_bytes, &total_bytes);
-    if (status == GML_OK)
-        heap->total_bytes = gml_align_up(total_bytes, heap->dev->chunk_bytes);
-    return status;
+    if (status != GML_OK)
+        return heap->total_bytes != 0 ? GML_OK : status; /* an old figure will do */
+    if (heap->total_bytes == 0)
+        heap->start_ns = heap->dev->ops->now_ns(heap->dev);
+    heap->total_bytes = gml_align_up(total_bytes, heap->dev->chunk_bytes);
+    heap->device_free_bytes = free_bytes;
+    return GML_OK;
 }
 
 /* Makes sure that the spare address range suits a new arena of `bytes`. grow_lock is held. */
@@ -306,7 +311,7 @@ static bool may_pass(gml_status status)
 
 static gml_status alloc_slow(gml_heap *heap, const gml_request *request, gml_span **out_block)
 {
-    gml_status status = learn_total(heap);
+    gml_status status = look_at_device(heap);
     if (status != GML_OK)
         return status;
     status = attempt(heap, request, out_block);

@@ -204,6 +204,9 @@ struct gml_heap {
     uint32_t requester; /* of the last allocation: whose view stream_held_bytes takes */
     uint64_t sequence;  /* counts frees */
     uint64_t total_bytes; /* memory of the device; 0 until first asked */
+    uint64_t device_free_bytes; /* at the last look; guarded by grow_lock */
+    uint64_t start_ns;    /* device time at the first growth */
+    uint64_t reuse_ns, reuse_chunks; /* driver time spent on mapping free chunks elsewhere */
     unsigned captures;
 
     gml_chunk *chunks;

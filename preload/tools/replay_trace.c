@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* replay_trace: feeds a recorded allocation trace to the heap on the model device, and prints what it cost.
  *
- * usage: replay_trace [--memory BYTES] [--goal memory|balanced|throughput] [--check N] [--clock 1] < TRACE
+ * usage: replay_trace [--memory BYTES] [--goal memory|balanced|throughput] [--slices N] [--check N] [--clock 1] < TRACE
+ * --slices N prints the placements and maps of each N-th part of the trace on stderr.
  * --check N verifies every invariant each N events; --clock 1 times every call on its own and prints
  * percentiles for the calls that made no device memory call (the clock's own cost is taken off).
  * A line an event: "A id bytes stream" allocates, "F id stream" frees. Streams are small integers.
@@ -104,12 +105,24 @@ static void note_time(call_times *times, bool alloc, uint64_t ns, bool device_ca
         times->free_ns[times->frees++] = value;
 }
 
-static bool play(gml_heap *heap, gml_device *device, const trace_file *trace, unsigned check_every,
-                 call_times *times, gml_stats *stats)
+static void print_slice(size_t event, const gml_stats *stats, gml_stats *last)
 {
+    fprintf(stderr, "%9zu: extend %5" PRIu64 " stitch %4" PRIu64 " grow %4" PRIu64 " map %6" PRIu64 " unmap %5" PRIu64 " arenas %" PRIu64
+            " reserved %" PRIu64 " MiB\n", event, stats->place_extend - last->place_extend, stats->place_stitch - last->place_stitch,
+            stats->place_grow - last->place_grow, stats->driver_map - last->driver_map, stats->driver_unmap - last->driver_unmap,
+            stats->arenas, stats->reserved_bytes >> 20);
+    *last = *stats;
+}
+
+static bool play(gml_heap *heap, gml_device *device, const trace_file *trace, unsigned check_every,
+                 call_times *times, gml_stats *stats, size_t slices)
+{
+    gml_stats last = {0};
     uintptr_t *address = calloc(trace->ids, sizeof *address);
     for (size_t i = 0; address != NULL && i < trace->count; i++) {
         const trace_event *event = &trace->events[i];
+        if (slices != 0 && (i + 1) % (trace->count / slices) == 0)
+            print_slice(i + 1, stats, &last);
         uint64_t calls = stats->driver_map + stats->driver_unmap, start = times != NULL ? host_ns() : 0;
         gml_status status = event->bytes != 0 ? gml_heap_alloc(heap, event->bytes, event->stream, GML_API_ASYNC, &address[event->id])
                                               : gml_heap_free(heap, address[event->id], event->stream);
@@ -142,9 +155,10 @@ static void print(const gml_stats *stats, gml_model_usage usage, const trace_fil
 int main(int argc, char **argv)
 {
     gml_model_options model_options = {.total_bytes = (uint64_t)80 << 30};
-    gml_heap_options options = {.goal = GML_GOAL_BALANCED};
+    gml_heap_options options = {.goal = GML_GOAL_MEMORY};
     unsigned check_every = 0;
     bool clocked = false;
+    size_t slices = 0;
     static gml_stats live_stats;
     options.stats = &live_stats;
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -152,6 +166,8 @@ int main(int argc, char **argv)
             model_options.total_bytes = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--check") == 0)
             check_every = (unsigned)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--slices") == 0)
+            slices = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--clock") == 0)
             clocked = argv[i + 1][0] == '1';
         else if (strcmp(argv[i], "--goal") == 0)
@@ -172,7 +188,7 @@ int main(int argc, char **argv)
     if (times.alloc_ns == NULL || times.free_ns == NULL)
         return 1;
     uint64_t start = host_ns();
-    bool ok = play(heap, device, &trace, check_every, clocked ? &times : NULL, &live_stats);
+    bool ok = play(heap, device, &trace, check_every, clocked ? &times : NULL, &live_stats, slices);
     uint64_t ns = host_ns() - start;
     gml_stats stats;
     gml_heap_stats(heap, &stats);

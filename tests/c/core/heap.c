@@ -238,7 +238,7 @@ static test_bench busy_bench(uint64_t mib, gml_heap_options options)
 
 static void test_same_stream_reuses_at_once(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -250,7 +250,7 @@ static void test_same_stream_reuses_at_once(void)
 
 static void test_other_stream_waits_on_the_device(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -263,7 +263,7 @@ static void test_other_stream_waits_on_the_device(void)
 
 static void test_finished_work_needs_no_wait(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -276,7 +276,7 @@ static void test_finished_work_needs_no_wait(void)
 
 static void test_unnamed_stream_takes_only_finished_memory(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC), rest = take_on(bench, 48 * GML_MIB, 1, GML_API_ASYNC);
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -294,7 +294,7 @@ static void test_unnamed_stream_takes_only_finished_memory(void)
 
 static void test_plain_free_is_held_back(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
     gml_model_submit(bench.device, 3); /* some stream uses it */
     give_on(bench, a, GML_STREAM_NONE);
@@ -311,7 +311,7 @@ static void test_plain_free_is_held_back(void)
 /* Memory that is free and over counts for a stitch, although nobody has asked the device yet. */
 static void test_unnamed_stream_stitches_what_is_over(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t pin, hole[2];
     hole[0] = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
     pin = take_on(bench, 8 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
@@ -331,7 +331,7 @@ static void test_unnamed_stream_stitches_what_is_over(void)
 
 static void test_destroyed_stream_keeps_its_work(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 4, GML_API_ASYNC);
     gml_model_submit(bench.device, 4);
     give_on(bench, a, 4);
@@ -345,7 +345,7 @@ static void test_destroyed_stream_keeps_its_work(void)
 
 static void test_capture_makes_no_event_or_sync(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){0});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 40 * GML_MIB, 1, GML_API_ASYNC), b = 0;
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -364,7 +364,7 @@ static void test_capture_makes_no_event_or_sync(void)
 
 static void test_cross_stream_reuse_can_be_forbidden(void)
 {
-    test_bench bench = busy_bench(64, (gml_heap_options){.no_cross_stream = true});
+    test_bench bench = busy_bench(64, (gml_heap_options){.goal = GML_GOAL_MEMORY, .no_cross_stream = true});
     uintptr_t a = take_on(bench, 8 * GML_MIB, 1, GML_API_ASYNC);
     gml_model_submit(bench.device, 1);
     give_on(bench, a, 1);
@@ -378,7 +378,7 @@ static void test_cross_stream_reuse_can_be_forbidden(void)
 static void test_without_context_events_the_host_waits(void)
 {
     test_bench bench = open_bench((gml_model_options){.total_bytes = 16 * GML_MIB, .asynchronous = true, .no_context_events = true},
-                             (gml_heap_options){0});
+                             (gml_heap_options){.goal = GML_GOAL_MEMORY});
     uintptr_t a = take_on(bench, 16 * GML_MIB, GML_STREAM_NONE, GML_API_PLAIN);
     gml_model_submit(bench.device, 5);
     give_on(bench, a, GML_STREAM_NONE);
@@ -386,6 +386,38 @@ static void test_without_context_events_the_host_waits(void)
     CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_sync], 1);
     give_on(bench, a, 1);
     close_bench(bench);
+}
+
+/* Time passes on the model only in driver calls, so the budget is a share of their time. */
+static void test_stitching_has_a_budget(void)
+{
+    static const struct {
+        gml_goal goal;
+        uint64_t ppm, reserved_mib;
+    } expected[] = {
+        {GML_GOAL_MEMORY, 0, 32},            /* holes are always used */
+        {GML_GOAL_BALANCED, 0, 48},          /* 16 chunks created: 1 % of that time buys no stitch of eight */
+        {GML_GOAL_BALANCED, 1000000, 32},    /* all the time may go there */
+        {GML_GOAL_THROUGHPUT, 1000000, 48},  /* the driver has room */
+    };
+    for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        test_bench bench = open_bench((gml_model_options){.total_bytes = 64 * GML_MIB},
+                                      (gml_heap_options){.goal = expected[i].goal, .max_driver_time_ppm = expected[i].ppm});
+        uintptr_t block[16];
+        for (int k = 0; k < 16; k++)
+            block[k] = take(bench, 2 * GML_MIB);
+        for (int k = 0; k < 16; k += 2)
+            give(bench, block[k]);
+        uintptr_t big = take(bench, 16 * GML_MIB);
+        CHECK_EQUAL(stats_of(bench).reserved_bytes, expected[i].reserved_mib * GML_MIB);
+        /* Under pressure there is no budget: the device has no room for 24 MiB more. */
+        uintptr_t last = take(bench, 24 * GML_MIB + (expected[i].reserved_mib == 32 ? 8 * GML_MIB : 0));
+        give(bench, last);
+        give(bench, big);
+        for (int k = 1; k < 16; k += 2)
+            give(bench, block[k]);
+        close_bench(bench);
+    }
 }
 
 static void test_lookup_by_address(void)
@@ -441,6 +473,7 @@ int main(void)
     RUN(test_capture_makes_no_event_or_sync);
     RUN(test_cross_stream_reuse_can_be_forbidden);
     RUN(test_without_context_events_the_host_waits);
+    RUN(test_stitching_has_a_budget);
     RUN(test_lookup_by_address);
     RUN(test_address_space_stays_bounded);
     return 0;

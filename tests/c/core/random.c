@@ -186,7 +186,7 @@ static void run(uint64_t seed, unsigned steps)
 {
     test_world world = {.seed = seed};
     gml_model_options model = {.total_bytes = MEMORY, .asynchronous = true, .check_order = true, .no_context_events = seed % 3 == 0};
-    gml_heap_options options = {.goal = GML_GOAL_MEMORY};
+    gml_heap_options options = {.goal = (gml_goal)(seed % 3)};
     printf("seed %" PRIu64 "\n", seed);
     fflush(stdout);
     CHECK_EQUAL(gml_model_create(&model, &world.device), GML_OK);
