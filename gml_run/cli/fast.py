@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gml_run.cli.config_file import read_config
 from gml_run.cli.specs import RUN_SPECS, Spec
 
 Values = dict[str, str | bool | None]
@@ -49,11 +50,12 @@ def parse_run(
 
 
 def default_values(environ: Mapping[str, str]) -> Values:
-    """What holds when the command line says nothing: the GML_* variables, else the defaults."""
-    return {spec.name: _default(spec, environ) for spec in RUN_SPECS}
+    """What holds when the command line says nothing: the GML_* variables, the file, the defaults."""
+    file = read_config()
+    return {spec.name: _default(spec, environ, file) for spec in RUN_SPECS}
 
 
-def _default(spec: Spec, environ: Mapping[str, str]) -> str | bool | None:
+def _default(spec: Spec, environ: Mapping[str, str], file: Mapping[str, str | bool]) -> str | bool | None:
     if not spec.metavar:
-        return False
-    return (spec.variable and environ.get(spec.variable)) or spec.default or None
+        return file.get(spec.name, False)
+    return (spec.variable and environ.get(spec.variable)) or file.get(spec.name) or spec.default or None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gml_run.cli import specs
-from gml_run.cli.typed import option
+from gml_run.cli.typed import merged, option
 
 
 def print_env(
@@ -45,7 +45,7 @@ def print_env(
     from gml_run.report.build import RunRecord
     from gml_run.report.files import write_json
 
-    options = make_options(ctx.params)
+    options = make_options(merged(ctx))
     native, reason = choose_native(options)
     if native is None:
         raise GmlError(reason, "", "nothing to set")

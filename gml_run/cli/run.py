@@ -10,7 +10,7 @@ import typer
 from gml_run import __version__
 from gml_run.cli import specs
 from gml_run.cli.start import start
-from gml_run.cli.typed import option
+from gml_run.cli.typed import merged, option
 
 
 def _show_version(value: bool) -> None:
@@ -52,4 +52,4 @@ def run(
 
     gml-run report latest
     """
-    start({spec.name: ctx.params[spec.name] for spec in specs.RUN_SPECS}, list(ctx.args))
+    start(merged(ctx), list(ctx.args))

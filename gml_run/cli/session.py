@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from gml_run.cli.screen import complain, error_width, write_error
@@ -15,7 +16,7 @@ from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders, user_environment
 from gml_run.launch.process import Ending, end_like
-from gml_run.launch.rundir import make_run_directory
+from gml_run.launch.rundir import local_rank_of, make_run_directory
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.witness import Witness
 from gml_run.live.watch import Watch
@@ -29,6 +30,8 @@ from gml_run.report.summary import SIMULATED_NOTE, format_summary
 def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     """Runs the command and ends this process as the child ended."""
     environ = user_environment()
+    if local_rank_of(environ) != 0:
+        options = replace(options, quiet=True)  # of several on one machine, one draws and tells
     program = find_program(command[0], environ)
     native, reason = choose_native(options)
     directory = make_run_directory(options.output, command, environ)

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from gml_run.cli.config_file import read_config
 from gml_run.cli.specs import Spec
 
 
@@ -16,6 +17,16 @@ def option(spec: Spec) -> Any:
     if spec.metavar:
         settings.update(metavar=spec.metavar, envvar=spec.variable or None)
     return typer.Option(*spec.flags, **settings)
+
+
+def merged(ctx: typer.Context) -> dict[str, str | bool | None]:
+    """The values of the run's options that a command has: command line, variables, file, defaults."""
+    values: dict[str, str | bool | None] = {}
+    file = read_config()
+    for name, value in ctx.params.items():
+        source = ctx.get_parameter_source(name)
+        values[name] = file.get(name, value) if source is not None and source.name == "DEFAULT" else value
+    return values
 
 
 def given(ctx: typer.Context, name: str) -> bool:

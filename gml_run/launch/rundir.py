@@ -14,6 +14,7 @@ from gml_run.errors import GmlError
 
 DEFAULT_PARENT = "gml-runs"
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _FIELD = re.compile(r"%(?:q\{([^}]*)\}|(.?))")
 
 
@@ -28,7 +29,9 @@ class RunDirectory:
 
 def make_run_directory(output: str | None, command: Sequence[str], environ: Mapping[str, str]) -> RunDirectory:
     """Makes the directory of a run. Raises GmlError only for an explicit `output` that cannot be had."""
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{command_name(command)}-{os.urandom(2).hex()}"
+    rank = rank_of(environ)
+    suffix = f"r{rank}-{os.urandom(2).hex()}" if rank else os.urandom(2).hex()
+    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{command_name(command)}-{suffix}"
     if output is not None:
         return RunDirectory(run_id, _make_named(expand_template(output, environ)))
     try:
@@ -85,6 +88,14 @@ def rank_of(environ: Mapping[str, str]) -> str | None:
         if environ.get(name, "").isdigit():
             return environ[name]
     return None
+
+
+def local_rank_of(environ: Mapping[str, str]) -> int:
+    """The rank within this machine; 0 when nobody gave us one."""
+    for name in _LOCAL_RANK_VARIABLES:
+        if environ.get(name, "").isdigit():
+            return int(environ[name])
+    return 0
 
 
 def _make_named(path: str) -> str:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where options come from: command line, GML_* variables, a file; and both parsers agree."""
+
+import json
+
+import pytest
+
+from gml_run.cli.fast import parse_run
+from gml_run.cli.words import OURS
+
+SHOW = ["sh", "-c", 'echo "$GML_GOAL $GML_LIMIT $GML_ALLOCATOR"']
+
+
+def test_flags_win_over_variables_over_the_file(gml, env, tmp_path):
+    (tmp_path / "gml.toml").write_text('simulate = "h100"\ngoal = "memory"\nlimit = "1G"\nquiet = true\n')
+    assert gml(*SHOW).stdout.split()[:2] == [b"memory", str(1 << 30).encode()]
+    assert gml(*SHOW).stderr == b""
+    assert gml(*SHOW, env={**env, "GML_GOAL": "throughput"}).stdout.split()[0] == b"throughput"
+    assert gml("--goal", "balanced", *SHOW, env={**env, "GML_GOAL": "throughput"}).stdout.split()[0] == b"balanced"
+    # An abbreviation of two switches goes through the other parser.
+    assert gml("-qo", "out", *SHOW).stdout.split()[:2] == [b"memory", str(1 << 30).encode()]
+
+
+def test_the_table_of_a_project(gml, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.gml]\nsimulate = "t4"\nmax-driver-time = 2\n'
+    )
+    assert gml("-q", "sh", "-c", "echo $GML_SIM_PROFILE $GML_MAX_DRIVER_TIME").stdout == b"t4 2\n"
+
+
+@pytest.mark.parametrize("text", ["goal = [", 'colour = "red"', "goal = true", "quiet = 1", 'goal = "fast"'])
+def test_a_bad_file_is_one_line(gml, tmp_path, text):
+    (tmp_path / "gml.toml").write_text(text)
+    done = gml("true")
+    assert done.returncode == 125 and done.stderr.count(b"\n") == 1
+
+
+def test_only_the_first_rank_of_a_machine_tells(gml, env, tmp_path):
+    first = gml("--simulate", "h100", "true", env={**env, "RANK": "8", "LOCAL_RANK": "0"})
+    second = gml("--simulate", "h100", "true", env={**env, "RANK": "9", "LOCAL_RANK": "1"})
+    assert b"gml-run" in first.stderr and second.stderr == b""
+    names = [json.loads(path.read_text())["run"]["id"] for path in (tmp_path / "gml-runs").glob("2*/report.json")]
+    assert len(names) == 2 and {name.split("-")[-2] for name in names} == {"r8", "r9"}
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "command"),
+    [
+        (["-q", "ls", "-q"], {"quiet": True}, ["ls", "-q"]),
+        (["--goal=memory", "--limit", "2G", "--", "-x"], {"goal": "memory", "limit": "2G"}, ["-x"]),
+        (
+            ["--observe", "-o", "d", "report.py", "--", "y"],
+            {"observe": True, "output": "d"},
+            ["report.py", "--", "y"],
+        ),
+        (["--", "report"], {}, ["report"]),
+        (["-"], {}, ["-"]),
+    ],
+)
+def test_the_fast_parser(words, options, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values, found = parse_run(words, {}, OURS)
+    assert found == command
+    plain, _ = parse_run(["x"], {}, OURS)
+    assert values == {**plain, **options}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--help"], ["--version", "x"], ["report"], ["top"], ["--nope", "x"], ["-oDIR", "x"], ["--limit"], ["--"]],
+)
+def test_what_the_fast_parser_leaves_to_typer(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert parse_run(words, {}, OURS) is None
