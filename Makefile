@@ -56,6 +56,7 @@ check: setup ## lint and type checks
 gen: setup ## write the files that are generated from the C lists
 	@$(BUILD)/tools/gen_abi abi > gml_run/_abi.py
 	@$(BUILD)/tools/gen_abi profiles > gml_run/_profiles.py
+	@$(BUILD)/tools/gen_abi hooks > docs/reference/hooked-symbols.md
 
 clean: ## remove what was built; .venv stays
 	rm -rf build

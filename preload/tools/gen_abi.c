@@ -2,6 +2,7 @@
 /* gen_abi: prints the Python mirror of the C lists: `gen_abi abi` or `gen_abi profiles`. */
 #include "base/options.h"
 #include "base/status.h"
+#include "interpose/hooks.h"
 #include "telemetry/layout.h"
 
 #include <stddef.h>
@@ -130,13 +131,26 @@ static void print_profiles(void) {
     printf("}\n");
 }
 
+static void print_hooks(void) {
+    printf("# Hooked CUDA runtime symbols\n\n"
+           "Generated from `preload/interpose/hooks.h` by `make gen`. Everything else of CUDA passes by untouched.\n"
+           "Besides these the library defines `getenv` and `secure_getenv` (PyTorch's allocator settings) and\n"
+           "PyTorch's `c10::reportMemoryUsageToProfiler` and `c10::reportOutOfMemoryToProfiler`, which it passes on.\n\n"
+           "| function | what happens |\n|---|---|\n");
+#define X(name, parameters, what) printf("| `%s` | %s |\n", #name, what);
+    GML_RUNTIME_HOOKS(X)
+#undef X
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "abi") == 0) {
         print_abi();
+    } else if (argc == 2 && strcmp(argv[1], "hooks") == 0) {
+        print_hooks();
     } else if (argc == 2 && strcmp(argv[1], "profiles") == 0) {
         print_profiles();
     } else {
-        fprintf(stderr, "usage: gen_abi abi | profiles\n");
+        fprintf(stderr, "usage: gen_abi abi | profiles | hooks\n");
         return 2;
     }
     return fflush(stdout) == 0 ? 0 : 1;

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from gml_run.native import find_native
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +50,8 @@ def test_exports_the_hooks_and_nothing_else(library):
     listed = text[text.index("#define GML_RUNTIME_HOOKS") : text.index("#define GML_RUNTIME_USED")]
     hooks = set(re.findall(r"X\((cuda\w+),", listed))
     table = readelf("--dyn-syms", library).splitlines()
-    exported = {line.split()[7].split("@")[0] for line in table if re.search(r"(GLOBAL|WEAK)\s+DEFAULT\s+\d+\s", line)}
+    defined = [line.split() for line in table if re.search(r"(GLOBAL|WEAK)\s+DEFAULT\s+\d+\s", line)]
+    exported = {words[7].split("@")[0] for words in defined}
     assert exported == hooks | OTHERS
 
 

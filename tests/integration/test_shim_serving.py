@@ -166,7 +166,7 @@ def test_another_preloaded_allocator_makes_us_step_aside(tmp_path):
     rival = tmp_path / "librival.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", rival, source], check=True)
     shim, *simulated = preload().split()
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import cuda; cuda.malloc(1 << 20); print(cuda.lib.rival_count())"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import cuda; cuda.malloc(999); print(cuda.lib.rival_count())"
     run = run_shim(
         [sys.executable, "-c", code, str(PROGRAMS)], tmp_path, LD_PRELOAD=" ".join([shim, str(rival), *simulated])
     )

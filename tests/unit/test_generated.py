@@ -20,7 +20,14 @@ def generator(tmp_path_factory):
     return program
 
 
-@pytest.mark.parametrize(("what", "file"), [("abi", "_abi.py"), ("profiles", "_profiles.py")])
+@pytest.mark.parametrize(
+    ("what", "file"),
+    [
+        ("abi", "gml_run/_abi.py"),
+        ("profiles", "gml_run/_profiles.py"),
+        ("hooks", "docs/reference/hooked-symbols.md"),
+    ],
+)
 def test_mirror_is_fresh(generator, what, file):
     printed = subprocess.run([generator, what], check=True, capture_output=True, text=True).stdout
-    assert printed == (ROOT / "gml_run" / file).read_text(), "stale: run make gen"
+    assert printed == (ROOT / file).read_text(), "stale: run make gen"
