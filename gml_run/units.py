@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes and times as people write and read them; inside the program sizes are int bytes."""
+"""Sizes, times and texts as people write and read them; inside the program sizes are int bytes."""
 
 from __future__ import annotations
 
@@ -71,3 +71,12 @@ def format_percent(ratio: float) -> str:
     if 0 < value < 0.05:
         return "<0.1 %"
     return f"{value:.1f} %"
+
+
+def shorten(text: str, width: int) -> str:
+    """The text on one line of at most `width` characters, its middle left out."""
+    text = text.replace("\n", " ")
+    if len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return text[:half] + "…" + text[-(width - 1 - half) :]

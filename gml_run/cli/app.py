@@ -14,11 +14,18 @@ from gml_run.cli.print_env import print_env
 from gml_run.cli.report import report
 from gml_run.cli.run import run
 from gml_run.cli.runs import runs
+from gml_run.cli.top import top
 from gml_run.cli.typed import given
 from gml_run.cli.words import RESERVED
 from gml_run.errors import GmlError
 
-_COMMANDS: dict[str, Callable[..., None]] = {"report": report, "runs": runs, "diff": diff, "print-env": print_env}
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "report": report,
+    "runs": runs,
+    "top": top,
+    "diff": diff,
+    "print-env": print_env,
+}
 _WORDS = "gml_run.words"
 
 

@@ -25,8 +25,7 @@ def runs(
 
     from gml_run.launch.rundir import DEFAULT_PARENT
     from gml_run.report.runs import is_alive, list_runs, read_opening, read_report
-    from gml_run.report.summary import shorten
-    from gml_run.units import format_seconds, format_size
+    from gml_run.units import format_seconds, format_size, shorten
 
     rows = []
     for path in list_runs(DEFAULT_PARENT):

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from gml_run.report.verdict import OOM_KINDS, peak_device
-from gml_run.units import format_count, format_percent, format_seconds, format_size
+from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
 LABEL = 15
 _ALLOCATORS = {
@@ -51,22 +51,12 @@ def headline(report: dict[str, Any], width: int = 80) -> str:
     if run["exit_code"] is None:
         ended = "end not known"
     rest = f" · {format_seconds(run['duration_s'])} · {ended}"
-    return "gml-run · " + shorten(_command(run), max(16, width - len("gml-run · ") - len(rest))) + rest
+    return "gml-run · " + shorten(command_text(run["command"]), max(16, width - len("gml-run · ") - len(rest))) + rest
 
 
-def _command(run: dict[str, Any]) -> str:
+def command_text(words: list[str]) -> str:
     """The command as one would type it, its program without the folder."""
-    words = run["command"]
     return shlex.join([words[0].rsplit("/", 1)[-1], *words[1:]])
-
-
-def shorten(text: str, width: int) -> str:
-    """The text on one line of at most `width` characters, its middle left out."""
-    text = text.replace("\n", " ")
-    if len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return text[:half] + "…" + text[-(width - 1 - half) :]
 
 
 def _memory_rows(report: dict[str, Any]) -> Rows:

@@ -67,7 +67,7 @@ class TestEnding:
             (["--simulate", "h900", "true"], 125),
             (["-o", "/proc/nowhere", "true"], 125),
             (["--no-such-option", "true"], 125),
-            (["top"], 125),
+            (["fit"], 125),
             ([], 125),
         ],
     )

@@ -22,6 +22,8 @@ def block(step):
     reserved = max(live + (64 << 20), GIB * 12)
     return {
         0: device(
+            cells=bytes([1, 2, 10, 138, 5, 133, 0, 10] * 20),
+            sizes={9: step * 20, 21: step * 45, 26: step * 5},
             total_bytes=80 * GIB,
             free_bytes=80 * GIB - reserved - (600 << 20),
             peak_used_bytes=40 * GIB,
