@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training and serving scripts under every allocator: what is saved, and that each figure is the true one."""
+
+import functools
+
+import pytest
+from runs import PROGRAMS, at_once, python, run
+
+pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
+
+WORKLOADS = ["gpt_varlen", "lora_offload", "unet_sizes", "decode_kv"]
+ALLOCATORS = {
+    "vms": ["--goal", "memory"],
+    "native": ["--allocator", "native"],
+    "expandable": ["--allocator", "expandable"],
+}
+OBSERVED = {"native": None, "expandable": "expandable_segments:True"}
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def runs_of(tmp_path_factory):
+    """All runs of one workload, made when it is first asked for."""
+
+    @functools.cache
+    def runs(workload):
+        folder = tmp_path_factory.mktemp(workload)
+        command = python(PROGRAMS / "workloads" / f"{workload}.py")
+        start = ["-q", "--simulate", "h100"]
+        tasks = {
+            name: functools.partial(run, [*start, *options], command, folder / name)
+            for name, options in ALLOCATORS.items()
+        }
+        for name, setting in OBSERVED.items():
+            variables = {"PYTORCH_CUDA_ALLOC_CONF": setting}
+            tasks[f"observed {name}"] = functools.partial(
+                run, [*start, "--observe"], command, folder / f"observed-{name}", variables=variables
+            )
+        return at_once(tasks)
+
+    return runs
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_stitching_serves_with_little_waste(workload, runs_of):
+    runs = runs_of(workload)
+    ours = runs["vms"]
+    assert ours.code == 0, ours.stderr
+    placements = ours.device["placements"]
+    assert placements["extend"] + placements["stitch"] > 0 and placements["fail"] == 0
+    floor = min(each.said["peak_allocated"] for each in runs.values())
+    held = ours.true_peak_bytes
+    assert 1 - floor / held <= 0.03
+    assert held < runs["native"].true_peak_bytes
+    assert ours.device["peak_reserved_bytes"] == pytest.approx(held, rel=0.01)
+    assert ours.device["peak_live_bytes"] == pytest.approx(floor, rel=0.01)
+    assert ours.said["backend"] == "cudaMallocAsync"
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_pytorch_reads_our_figures(workload, runs_of):
+    ours = runs_of(workload)["vms"]
+    assert ours.said["peak_allocated"] == ours.device["peak_live_bytes"]
+    assert ours.said["peak_reserved"] == ours.device["peak_reserved_bytes"]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_what_is_held_is_accounted_for(workload, runs_of):
+    device = runs_of(workload)["vms"].device
+    assert sum(device["waste"].values()) == pytest.approx(device["peak_reserved_bytes"], abs=MIB)
+    pools = device["pools"]
+    assert sum(pool["live_bytes"] + pool["idle_bytes"] for pool in pools.values()) == device["reserved_bytes"]
+    assert sum(pool["live_bytes"] for pool in pools.values()) == device["live_bytes"]
+    assert sum(device["placements"].values()) == device["allocs"]
+
+
+@pytest.mark.parametrize("name", ["native", "expandable", "observed native", "observed expandable"])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_watched_peaks_are_pytorchs_own(workload, name, runs_of):
+    watched = runs_of(workload)[name]
+    assert watched.code == 0, watched.stderr
+    assert watched.said["backend"] == "native"
+    assert watched.device["peak_live_bytes"] == watched.said["peak_allocated"]
+    assert watched.device["peak_reserved_bytes"] == watched.said["peak_reserved"]
+    assert watched.device["peak_reserved_bytes"] == watched.true_peak_bytes
+    assert watched.process["served_calls"] == 0
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_watching_changes_nothing(workload, name, runs_of):
+    runs = runs_of(workload)
+    assert runs[f"observed {name}"].said == runs[name].said
