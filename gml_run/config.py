@@ -82,6 +82,8 @@ class RunOptions:
     max_driver_time: float | None = None
     live: Live = Live.AUTO
     output: str | None = None
+    metrics: str | None = None
+    status_file: str | None = None
     quiet: bool = False
     strict: bool = False
 
@@ -110,6 +112,8 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         max_driver_time=_percent("--max-driver-time", share) if share else None,
         live=live,
         output=text("output"),
+        metrics=text("metrics"),
+        status_file=text("status_file"),
         quiet=bool(values.get("quiet")),
         strict=bool(values.get("strict")),
     )

@@ -30,6 +30,8 @@ def run(
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
     live: Annotated[str | None, option(specs.LIVE)] = specs.LIVE.default,
     output: Annotated[str | None, option(specs.OUTPUT)] = None,
+    metrics: Annotated[str | None, option(specs.METRICS)] = None,
+    status_file: Annotated[str | None, option(specs.STATUS_FILE)] = None,
     quiet: Annotated[bool, option(specs.QUIET)] = False,
     strict: Annotated[bool, option(specs.STRICT)] = False,
     version: Annotated[

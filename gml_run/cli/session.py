@@ -19,7 +19,7 @@ from gml_run.launch.process import Ending, end_like
 from gml_run.launch.rundir import local_rank_of, make_run_directory
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.witness import Witness
-from gml_run.live.watch import Watch
+from gml_run.live.watch import Sink, Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
@@ -32,6 +32,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     environ = user_environment()
     if local_rank_of(environ) != 0:
         options = replace(options, quiet=True)  # of several on one machine, one draws and tells
+    sinks = _make_sinks(options)
     program = find_program(command[0], environ)
     native, reason = choose_native(options)
     directory = make_run_directory(options.output, command, environ)
@@ -54,7 +55,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     _store(directory.path, "run.json", record.opening())
 
     inbox = SignalInbox()
-    launch = Launch(program, command, environ, options, inbox, Witness(inbox.wanted))
+    launch = Launch(program, command, environ, options, sinks, inbox, Witness(inbox.wanted))
     watched = directory.path if native is not None else None
     start = time.monotonic()
     ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)
@@ -63,12 +64,25 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     _finish(record, watch, directory.path, ending, duration_s)
 
 
+def _make_sinks(options: RunOptions) -> list[Sink]:
+    sinks: list[Sink] = []
+    if options.metrics is not None:
+        from gml_run.report.metrics import prometheus_sink
+
+        sinks.append(prometheus_sink(options.metrics))
+    if options.status_file is not None:
+        from gml_run.report.metrics import status_sink
+
+        sinks.append(status_sink(options.status_file))
+    return sinks
+
+
 def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, duration_s: float) -> NoReturn:
     """Writes and shows the report. Whatever goes wrong here does not change how the run ended."""
     options = record.options
     stored = measured = False
     try:
-        processes = watch.finish()
+        processes = watch.finish(duration_s)
         report = build_report(
             record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points
         )

@@ -95,6 +95,22 @@ OUTPUT = Spec(
     "DIR",
     "GML_OUTPUT",
 )
+METRICS = Spec(
+    "metrics",
+    ("--metrics",),
+    "Keep FILE up to date with the figures in Prometheus' text format (needs gml-run[metrics]).",
+    VIEW,
+    "FILE",
+    "GML_METRICS",
+)
+STATUS_FILE = Spec(
+    "status_file",
+    ("--status-file",),
+    "Append the figures to FILE every five seconds, one JSON object a line.",
+    VIEW,
+    "FILE",
+    "GML_STATUS_FILE",
+)
 QUIET = Spec(
     "quiet", ("--quiet", "-q"), "No live view, no notices, no summary; report.json is written all the same.", VIEW
 )
@@ -110,6 +126,8 @@ RUN_SPECS = (
     SIMULATE,
     LIVE,
     OUTPUT,
+    METRICS,
+    STATUS_FILE,
     QUIET,
     STRICT,
 )

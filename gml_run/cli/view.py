@@ -15,7 +15,7 @@ from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
 from gml_run.live.line import LineSchedule, format_line
-from gml_run.live.watch import Show, Watch
+from gml_run.live.watch import Show, Sink, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,14 @@ class Launch:
     command: Sequence[str]
     environ: Mapping[str, str]
     options: RunOptions
+    sinks: Sequence[Sink]
     inbox: SignalInbox
     witness: Witness
 
 
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
     """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
-    watch = Watch(directory, _show_lines(launch.options))
+    watch = Watch(directory, _show_lines(launch.options), sinks=launch.sinks)
     inbox = launch.inbox
     child = spawn(launch.program, launch.command, launch.environ, inbox.inherited_mask, inbox.child_ignored)
     try:
@@ -69,7 +70,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         terminal.close()
         return None
     dock = Dock(rows, columns, height=5)
-    watch = Watch(directory, None, INTERVAL)
+    watch = Watch(directory, None, INTERVAL, launch.sinks)
     watch.show = DockView(dock, _title(options), os.environ, watch.history).show
     inbox = launch.inbox
     job = start_job(

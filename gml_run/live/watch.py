@@ -16,6 +16,9 @@ _EASY = 1.0  # and after two minutes, when nothing is drawn
 _RESTRAINT = 50  # looks take at most one part in so many of our time
 _NEVER = float("inf")
 
+SINK_INTERVAL = 5.0  # seconds between writes for other programs
+
+Sink = Callable[[Sequence[ProcessSnapshot], float], None]  # takes snapshots and seconds since the start
 Show = Callable[[Frame | None, float], None]  # takes the frame and the seconds since the start
 
 
@@ -25,10 +28,18 @@ class Watch:
     `show` draws; it is called every `interval` seconds, or as often as seems right without one.
     """
 
-    def __init__(self, directory: str | None, show: Show | None = None, interval: float | None = None) -> None:
+    def __init__(
+        self,
+        directory: str | None,
+        show: Show | None = None,
+        interval: float | None = None,
+        sinks: Sequence[Sink] = (),
+    ) -> None:
         self._reader = TelemetryReader(directory) if directory is not None else None
         self.show = show
         self._interval = interval
+        self._sinks = list(sinks)
+        self._sinks_due = 0.0
         self.versions: dict[str, str] = {}
         self.problems: list[str] = []
         self.history = History()
@@ -41,6 +52,9 @@ class Watch:
         try:
             processes = self._reader.read()
             self._note_versions(processes)
+            if elapsed >= self._sinks_due:
+                self._sinks_due = elapsed + SINK_INTERVAL
+                self._feed_sinks(processes, elapsed)
             frame = make_frame(processes, time.monotonic_ns())
             if frame is not None:
                 self.history.add(frame, elapsed)
@@ -54,14 +68,23 @@ class Watch:
         # Hundreds of processes make a look expensive: then there are fewer of them.
         return max(interval, (time.monotonic() - begin) * _RESTRAINT)
 
-    def finish(self) -> Sequence[ProcessSnapshot]:
+    def finish(self, elapsed: float) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""
         if self._reader is None:
             return []
         processes = self._reader.read(final=True)
+        self._feed_sinks(processes, elapsed)
         self.problems += [f"telemetry of process {name[:-4]} {why}" for name, why in self._reader.problems.items()]
         self._reader.close()
         return processes
+
+    def _feed_sinks(self, processes: Sequence[ProcessSnapshot], elapsed: float) -> None:
+        for sink in list(self._sinks):
+            try:
+                sink(processes, elapsed)
+            except OSError as error:
+                self._sinks.remove(sink)
+                self.problems.append(f"figures could not be written any more: {error}")
 
     def _note_versions(self, processes: Sequence[ProcessSnapshot]) -> None:
         if "torch" not in self.versions:

@@ -7,7 +7,7 @@ import mmap
 import os
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gml_run import _abi
@@ -50,6 +50,10 @@ class ProcessSnapshot:
     oom_count: int
     ooms: tuple[_abi.OomRecord, ...]
     devices: tuple[DeviceSnapshot, ...]
+
+    def only(self, device: DeviceSnapshot) -> ProcessSnapshot:
+        """The same process with one of its devices."""
+        return replace(self, devices=(device,))
 
 
 class TelemetryReader:
