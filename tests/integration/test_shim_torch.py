@@ -96,6 +96,13 @@ def test_reports_reach_pytorchs_profiler_too(tmp_path):
     assert run.process.counters.reporter_seen == 1
 
 
+def test_captured_allocations_are_the_drivers(tmp_path):
+    _, run = run_torch(tmp_path, "graph", GML_CHECK="1")
+    counters = run.process.counters
+    assert counters.captures == 1 and counters.forwarded_calls > 0 and counters.degraded == 0
+    assert counters.served_calls > 1000
+
+
 def test_limit_is_an_ordinary_out_of_memory(tmp_path):
     said, run = run_torch(tmp_path, "oom", GML_LIMIT="3GiB")
     assert "out of memory" in said["oom"]

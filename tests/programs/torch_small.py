@@ -32,6 +32,23 @@ def steps() -> None:
             torch.cuda.empty_cache()
 
 
+def replay_a_graph() -> None:
+    weights, x = torch.empty(512, 512, device="cuda"), torch.empty(64, 512, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.relu(x @ weights)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = torch.relu(x @ weights)
+    for _ in range(5):
+        graph.replay()
+        torch.empty(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    assert y.shape == (64, 512)
+
+
 def out_of_memory() -> str:
     try:
         kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(1000)]
@@ -50,6 +67,8 @@ def profiled_bytes() -> int:
 
 
 steps()
+if variation == "graph":
+    replay_a_graph()
 profiled = profiled_bytes() if variation == "profile" else 0
 message = out_of_memory() if variation == "oom" else ""
 print(
