@@ -207,6 +207,7 @@ struct gml_heap {
     uint64_t device_free_bytes; /* at the last look; guarded by grow_lock */
     uint64_t start_ns;    /* device time at the first growth */
     uint64_t reuse_ns, reuse_chunks; /* driver time spent on mapping free chunks elsewhere */
+    uint64_t grow_ns;                /* driver time spent on new chunks */
     unsigned captures;
 
     gml_chunk *chunks;
