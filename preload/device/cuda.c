@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device contract over the CUDA driver. */
-#define _GNU_SOURCE
 #include "device/cuda.h"
 
+#include "os/os.h"
+
 #include <string.h>
-#include <time.h>
 
 #define SET_ACCESS_TRIES 2000
 #define SET_ACCESS_PAUSE_NS 50000
@@ -131,8 +131,7 @@ static CUresult set_access_retrying(const gml_cuda_device *d, uintptr_t va, size
 {
     CUresult result = d->driver->set_access(va, bytes, access, count);
     for (int tries = 1; result == CUDA_ERROR_NOT_READY && tries < SET_ACCESS_TRIES; tries++) {
-        struct timespec pause = {0, SET_ACCESS_PAUSE_NS};
-        (void)nanosleep(&pause, NULL);
+        gml_os_pause_ns(SET_ACCESS_PAUSE_NS);
         result = d->driver->set_access(va, bytes, access, count);
     }
     return result;
@@ -236,9 +235,7 @@ static uint64_t cuda_now_ns(gml_device *dev)
     const gml_cuda_device *d = of(dev);
     if (d->driver->sim_now_ns != NULL)
         return d->driver->sim_now_ns();
-    struct timespec now = {0, 0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return gml_os_monotonic_ns();
 }
 
 static void cuda_note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, gml_stream stream)

@@ -34,6 +34,14 @@ uint64_t gml_os_realtime_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+void gml_os_pause_ns(uint32_t ns)
+{
+    int saved = errno;
+    struct timespec pause = {0, (long)ns};
+    (void)nanosleep(&pause, NULL);
+    errno = saved;
+}
+
 uint64_t gml_os_pid(void)
 {
     return (uint64_t)getpid();
@@ -93,7 +101,7 @@ size_t gml_os_read_file(const char *path, void *buffer, size_t capacity)
 void gml_os_write_line(const char *text)
 {
     int saved = errno;
-    static char newline[] = "\n";
+    char newline[] = "\n";
     char copy[512];
     size_t length = strlen(text) < sizeof copy ? strlen(text) : sizeof copy;
     memcpy(copy, text, length);

@@ -15,6 +15,9 @@ uint64_t gml_os_monotonic_ns(void);
 uint64_t gml_os_coarse_ns(void);
 uint64_t gml_os_realtime_ns(void);
 
+/* Waits, at least so long; less than a second. */
+void gml_os_pause_ns(uint32_t ns);
+
 uint64_t gml_os_pid(void);
 uint64_t gml_os_parent_pid(void);
 
