@@ -121,6 +121,7 @@ struct sim_phys {
     unsigned refs;   /* cuMemCreate, retain, import, fork of a map */
     unsigned maps;
     bool dirty; /* bytes were written: release must punch a hole */
+    uint64_t written; /* launches of kernels so far when a copy or fill wrote it last */
     bool pooled; /* the pool accounts for it, not the device */
     uint64_t id;
     CUmemAllocationProp prop;
@@ -437,6 +438,7 @@ struct sim_state {
     uint64_t next_id;
     struct sim_clock host;        /* work that some host thread knows to be done */
     struct sim_capture *captures; /* the active ones */
+    uint64_t launches;            /* kernels and library work executed so far */
 };
 
 extern struct sim_state sim;

@@ -55,7 +55,7 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
         range = sim_range_find_locked(op->u.free.va);
         if (range && range->id == op->u.free.id) sim_allocation_free_locked(range);
         break;
-    case SIM_OP_KERNEL:
+    case SIM_OP_KERNEL: sim.launches++; break;
     case SIM_OP_EMPTY: break;
     }
     sim_op_drop_locked(op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuSOLVER, cuFFT and cuSPARSE: handles, and workspace sizes of the order that the real ones ask for. */
+/* cuSOLVER and cuFFT: handles, and workspace sizes of the order that the real ones ask for. */
 #include "sim/libs/libs.h"
 
 #include <stdlib.h>
@@ -21,16 +21,6 @@ MAKER(cusolverDnCreateParams)
 DROPPER(cusolverDnDestroyParams)
 MAKER(cusolverDnCreateGesvdjInfo)
 DROPPER(cusolverDnDestroyGesvdjInfo)
-MAKER(cusparseCreate)
-DROPPER(cusparseDestroy)
-MAKER(cusparseCreateMatDescr)
-DROPPER(cusparseDestroyMatDescr)
-MAKER(cusparseSpGEMM_createDescr)
-DROPPER(cusparseSpGEMM_destroyDescr)
-MAKER(cusparseSpSM_createDescr)
-DROPPER(cusparseSpSM_destroyDescr)
-MAKER(cusparseSpSV_createDescr)
-DROPPER(cusparseSpSV_destroyDescr)
 
 LIBRARY(cusolverDnSetStream, (void *handle, void *stream))
 {
@@ -66,6 +56,58 @@ CHOLESKY(cusolverDnSpotrf_bufferSize)
 CHOLESKY(cusolverDnDpotrf_bufferSize)
 CHOLESKY(cusolverDnCpotrf_bufferSize)
 CHOLESKY(cusolverDnZpotrf_bufferSize)
+
+/* Eigenvalues and solutions with the matrix and one vector besides. */
+#define EIGEN(name)                                                                                        \
+    LIBRARY(name, (void *handle, int job, int uplo, int n, const void *a, int lda, const void *w, int *elements)) \
+    {                                                                                                      \
+        (void)handle, (void)job, (void)uplo, (void)a, (void)lda, (void)w;                                  \
+        *elements = 2 * n * n + 64;                                                                        \
+        return 0;                                                                                          \
+    }
+EIGEN(cusolverDnSsyevd_bufferSize)
+EIGEN(cusolverDnDsyevd_bufferSize)
+EIGEN(cusolverDnCheevd_bufferSize)
+EIGEN(cusolverDnZheevd_bufferSize)
+
+/* Products with the orthogonal factor of a QR factorisation. */
+#define ORTHOGONAL(name)                                                                                   \
+    LIBRARY(name, (void *handle, int m, int n, int k, const void *a, int lda, const void *tau, int *elements)) \
+    {                                                                                                      \
+        (void)handle, (void)k, (void)a, (void)lda, (void)tau;                                              \
+        *elements = m * n + 64;                                                                            \
+        return 0;                                                                                          \
+    }
+ORTHOGONAL(cusolverDnSorgqr_bufferSize)
+ORTHOGONAL(cusolverDnDorgqr_bufferSize)
+ORTHOGONAL(cusolverDnCungqr_bufferSize)
+ORTHOGONAL(cusolverDnZungqr_bufferSize)
+
+#define SINGULAR(name)                                                                                     \
+    LIBRARY(name, (void *handle, int m, int n, int *elements))                                             \
+    {                                                                                                      \
+        (void)handle;                                                                                      \
+        *elements = 4 * (m + n) + m * n;                                                                   \
+        return 0;                                                                                          \
+    }
+SINGULAR(cusolverDnSgesvd_bufferSize)
+SINGULAR(cusolverDnDgesvd_bufferSize)
+SINGULAR(cusolverDnCgesvd_bufferSize)
+SINGULAR(cusolverDnZgesvd_bufferSize)
+
+#define JACOBI(name)                                                                                       \
+    LIBRARY(name, (void *handle, int job, int econ, int m, int n, const void *a, int lda, const void *s,   \
+                   const void *u, int ldu, const void *v, int ldv, int *elements, void *params))           \
+    {                                                                                                      \
+        (void)handle, (void)job, (void)econ, (void)a, (void)lda, (void)s, (void)u, (void)ldu, (void)v;     \
+        (void)ldv, (void)params;                                                                           \
+        *elements = 4 * (m + n) + m * n;                                                                   \
+        return 0;                                                                                          \
+    }
+JACOBI(cusolverDnSgesvdj_bufferSize)
+JACOBI(cusolverDnDgesvdj_bufferSize)
+JACOBI(cusolverDnCgesvdj_bufferSize)
+JACOBI(cusolverDnZgesvdj_bufferSize)
 
 LIBRARY(cusolverDnXsyevd_bufferSize,
         (void *handle, void *params, int job, int uplo, int64_t n, int type_a, const void *a, int64_t lda, int type_w,
@@ -103,6 +145,12 @@ LIBRARY(cufftCreate, (int *plan))
 {
     static _Atomic int next;
     *plan = ++next;
+    return 0;
+}
+
+LIBRARY(cufftSetAutoAllocation, (int plan, int on))
+{
+    (void)plan, (void)on;
     return 0;
 }
 
