@@ -21,6 +21,7 @@ from gml_run.launch.signals import SignalInbox
 from gml_run.launch.witness import Witness
 from gml_run.live.watch import Sink, Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
+from gml_run.report.baseline import find_baselines
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
 from gml_run.report.runs import short_path
@@ -86,6 +87,8 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
         report = build_report(
             record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points
         )
+        if path is not None and not report["not_served"]:
+            report["baseline"] = find_baselines(report, path)
         stored = _store(path, "report.json", report)
         measured = not report["not_served"]
         if not options.quiet:

@@ -15,6 +15,12 @@ from gml_run.analysis.history import Point
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
 HEIGHT = 5
+_SHORT = {
+    "in use": "used",
+    "in use, stitched": "stitched",
+    "idle, stitched": "shared",
+    "outside the pool": "outside",
+}
 _SPARKS = 20  # moments in the small curve of memory in use
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _STALE = 5.0  # seconds without a change after which the age of the data is shown
@@ -147,18 +153,22 @@ def bar_line(frame: Frame, columns: int) -> Text:
 
 
 def legend_line(frame: Frame, columns: int) -> Text:
-    """The parts of the bar with their sizes; zeros are left out."""
+    """The parts of the bar with their sizes, in as many words as there is room for; zeros are left out."""
     parts = [part for part in parts_of(frame) if part.size]
+    variants = [
+        [(part.mark, part.style, part.name, part.size) for part in parts],
+        [(part.mark, part.style, _SHORT.get(part.name, part.name), part.size) for part in parts],
+        [(part.mark, part.style, "", part.size) for part in parts],
+    ]
+    texts = [_legend(variant, frame.usage.peak_reserved) for variant in variants]
+    return next((text for text in texts if text.cell_len <= columns), texts[-1])
+
+
+def _legend(parts: Sequence[tuple[str, str, str, int]], peak: int) -> Text:
     text = Text(" ")
-    for part in parts:
-        text.append(part.mark, part.style).append(f" {part.name} {format_size(part.size)}  ")
-    text.append("│", "bold").append(f" peak {format_size(frame.usage.peak_reserved)}")
-    if text.cell_len > columns:
-        text = Text(" ")
-        for part in parts:
-            text.append(part.mark, part.style).append(f" {format_size(part.size)} ")
-        text.append("│", "bold").append(f" {format_size(frame.usage.peak_reserved)}")
-    return text
+    for mark, style, name, size in parts:
+        text.append(mark, style).append(f" {name} {format_size(size)} " if name else f" {format_size(size)} ")
+    return text.append("│", "bold").append(f" peak {format_size(peak)}")
 
 
 def waste_line(frame: Frame, columns: int) -> Text:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from gml_run.analysis.fit import smallest_card
 from gml_run.report.verdict import OOM_KINDS, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
@@ -74,6 +75,7 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
+    rows += _comparison_rows(report, device, len(busy))
     outside = device["peak_used_bytes"] - device["peak_reserved_bytes"]
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
         rows.append(("outside", f"{format_size(outside)} of the device: context, libraries, other processes"))
@@ -119,6 +121,19 @@ def _heap_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
     rows.append(("driver time", _driver_time(report["run"], device)))
     if device["retries"]:
         rows.append(("pressure", f"memory was short {format_count(device['retries'])} times"))
+    return rows
+
+
+def _comparison_rows(report: dict[str, Any], device: dict[str, Any], places: int) -> Rows:
+    rows: Rows = []
+    for entry in report["baseline"]:
+        held = format_size(entry["peak_reserved_bytes"])
+        name = _ALLOCATORS.get(entry["allocator"], entry["allocator"])
+        rows.append(("in comparison", f"{held} held by {name} ({entry['source']}: {entry['run']})"))
+    if places == 1 and report["run"]["exit_code"] == 0:
+        card = smallest_card(device["peak_reserved_bytes"])
+        if card is not None:
+            rows.append(("smallest card", f"{card[1].name}, {format_size(card[1].total_bytes)}, of those known"))
     return rows
 
 

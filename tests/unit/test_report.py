@@ -89,6 +89,7 @@ def test_summary_of_our_allocator(tmp_path):
         "  placed         1,204,512 requests: 1,200,000 reused, 4,000 extended, 112",
         "                 stitched, 400 new memory",
         "  driver time    420 ms in 35,000 memory calls, by public figures for it",
+        "  smallest card  Tesla V100-SXM2-32GB, 31.7 GiB, of those known",
         "  outside        1 GiB of the device: context, libraries, other processes",
         "  files          gml-runs/x",
         "  next           gml-run report gml-runs/x --html report.html",
