@@ -26,6 +26,7 @@ GML_SIM_EXPORT void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t 
 GML_SIM_EXPORT _Atomic uint64_t *gml_sim_counter(const char *name);
 GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);
 GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by a matrix product */
-GML_SIM_EXPORT int gml_sim_launch(void *stream); /* device work of a library on a stream */
+/* Device work of a library on a stream; `writes` when it may leave results that memory does not show. */
+GML_SIM_EXPORT int gml_sim_launch(void *stream, int writes);
 
 #endif

@@ -300,10 +300,10 @@ DRIVER(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, voi
 }
 
 /* What a simulated library (cuBLAS, cuDNN, …) does on a stream. */
-int gml_sim_launch(void *stream_handle)
+int gml_sim_launch(void *stream_handle, int writes)
 {
     struct sim_ctx *ctx;
-    const struct sim_op op = {.kind = SIM_OP_KERNEL};
+    const struct sim_op op = {.kind = writes ? SIM_OP_KERNEL : SIM_OP_EMPTY};
     struct sim_stream *stream;
     CUresult result = sim_ctx_current(&ctx);
     if (result != CUDA_SUCCESS) return (int)result;

@@ -9,7 +9,7 @@ int sim_library_launch(void *stream)
     cudaError_t error;
     const struct driver_table *drv = sim_driver(&error);
     if (!drv) return (int)error;
-    return drv->launch ? drv->launch(stream) : 0;
+    return drv->launch ? drv->launch(stream, 1) : 0;
 }
 
 int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch)

@@ -134,7 +134,10 @@ static size_t width(int type)
 
 static int copy(void *dst, const void *src, size_t bytes, cudaStream_t stream)
 {
-    if (dst == src || !dst || !src) return sim_library_launch(stream) ? NCCL_UNHANDLED_CUDA_ERROR : NCCL_SUCCESS;
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    if (!drv || !drv->launch) return NCCL_UNHANDLED_CUDA_ERROR;
+    if (dst == src || !dst || !src) return drv->launch(stream, 0) ? NCCL_UNHANDLED_CUDA_ERROR : NCCL_SUCCESS;
     return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream) ? NCCL_UNHANDLED_CUDA_ERROR
                                                                               : NCCL_SUCCESS;
 }

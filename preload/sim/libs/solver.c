@@ -109,6 +109,20 @@ JACOBI(cusolverDnDgesvdj_bufferSize)
 JACOBI(cusolverDnCgesvdj_bufferSize)
 JACOBI(cusolverDnZgesvdj_bufferSize)
 
+#define JACOBI_BATCHED(name)                                                                               \
+    LIBRARY(name, (void *handle, int job, int m, int n, const void *a, int lda, const void *s, const void *u, \
+                   int ldu, const void *v, int ldv, int *elements, void *params, int batch))               \
+    {                                                                                                      \
+        (void)handle, (void)job, (void)a, (void)lda, (void)s, (void)u, (void)ldu, (void)v, (void)ldv;      \
+        (void)params;                                                                                      \
+        *elements = (4 * (m + n) + m * n) * batch;                                                         \
+        return 0;                                                                                          \
+    }
+JACOBI_BATCHED(cusolverDnSgesvdjBatched_bufferSize)
+JACOBI_BATCHED(cusolverDnDgesvdjBatched_bufferSize)
+JACOBI_BATCHED(cusolverDnCgesvdjBatched_bufferSize)
+JACOBI_BATCHED(cusolverDnZgesvdjBatched_bufferSize)
+
 LIBRARY(cusolverDnXsyevd_bufferSize,
         (void *handle, void *params, int job, int uplo, int64_t n, int type_a, const void *a, int64_t lda, int type_w,
          const void *w, int compute, size_t *on_device, size_t *on_host))
@@ -116,6 +130,17 @@ LIBRARY(cusolverDnXsyevd_bufferSize,
     (void)handle, (void)params, (void)job, (void)uplo, (void)type_a, (void)a, (void)lda, (void)type_w, (void)w;
     (void)compute;
     *on_device = (size_t)n * (size_t)n * 8;
+    *on_host = 0;
+    return 0;
+}
+
+LIBRARY(cusolverDnXsyevBatched_bufferSize,
+        (void *handle, void *params, int job, int uplo, int64_t n, int type_a, const void *a, int64_t lda, int type_w,
+         const void *w, int compute, size_t *on_device, size_t *on_host, int64_t batch))
+{
+    (void)handle, (void)params, (void)job, (void)uplo, (void)type_a, (void)a, (void)lda, (void)type_w, (void)w;
+    (void)compute;
+    *on_device = (size_t)n * (size_t)n * 8 * (size_t)batch;
     *on_host = 0;
     return 0;
 }

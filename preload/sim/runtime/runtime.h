@@ -137,8 +137,7 @@ struct driver_table {
     _Atomic uint64_t *(*counter)(const char *); /* the simulator's own, absent with another driver */
     void (*stub)(const char *, int);
     void (*work)(double);
-    int (*launch)(void *);
-    CUfunction kernel; /* stands for every kernel that the program has registered */
+    int (*launch)(void *, int);
 };
 
 /* Loads the driver at first use; NULL (with the error) when there is none. */
