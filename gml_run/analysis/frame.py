@@ -42,9 +42,21 @@ class Frame:
 
     @property
     def idle(self) -> int:
-        """Wholly free chunks: given out at once to whoever asks."""
+        """Held and given out at once to whoever asks.
+
+        Our heap computes this now and then, the bytes in use at every change: the newer figure limits.
+        """
+        if not self.heap:
+            return self.usage.idle
+        return min(self.device.stats.largest_servable_bytes, self.usage.idle)
+
+    @property
+    def idle_by_pool(self) -> tuple[int, int]:
+        """All that is held and not in use, in the primitive and in the stitched pool."""
         stats = self.device.stats
-        return stats.primitive_idle_bytes + stats.stitched_idle_bytes if self.heap else self.usage.idle
+        known = stats.primitive_idle_bytes + stats.stitched_idle_bytes
+        stitched = self.usage.idle * stats.stitched_idle_bytes // known if known else 0
+        return self.usage.idle - stitched, stitched
 
     @property
     def rounding(self) -> int:
@@ -54,12 +66,12 @@ class Frame:
     @property
     def held_by_streams(self) -> int:
         """Freed, and waiting for work on another stream."""
-        return self.device.stats.stream_held_bytes if self.heap else 0
+        return min(self.device.stats.stream_held_bytes, self.usage.idle - self.idle) if self.heap else 0
 
     @property
     def scattered(self) -> int:
         """Free bytes in chunks that are partly used."""
-        return max(0, self.usage.reserved - self.usage.live - self.idle - self.held_by_streams) if self.heap else 0
+        return self.usage.idle - self.idle - self.held_by_streams if self.heap else 0
 
     @property
     def headroom(self) -> int:

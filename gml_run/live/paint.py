@@ -18,7 +18,7 @@ HEIGHT = 5
 _SHORT = {
     "in use": "used",
     "in use, stitched": "stitched",
-    "idle, stitched": "shared",
+    "idle, stitched": "idle",
     "outside the pool": "outside",
 }
 _SPARKS = 20  # moments in the small curve of memory in use
@@ -114,14 +114,13 @@ def parts_of(frame: Frame) -> list[Part]:
     """What the device's memory consists of now, in the order of the bar."""
     if frame.heap:
         stats = frame.device.stats
+        idle, idle_stitched = frame.idle_by_pool
         inside = [
             Part("in use", stats.primitive_live_bytes, "█", "green"),
             Part("in use, stitched", stats.stitched_live_bytes, "▓", "cyan"),
-            Part("idle", stats.primitive_idle_bytes, "▒", "yellow"),
-            Part("idle, stitched", stats.stitched_idle_bytes, "▒", "magenta"),
+            Part("idle", idle, "▒", "yellow"),
+            Part("idle, stitched", idle_stitched, "▒", "magenta"),
         ]
-        rest = frame.usage.reserved - sum(part.size for part in inside)
-        inside.append(Part("scattered", max(0, rest), "▒", "red"))
     elif frame.usage.source == "torch":
         inside = [
             Part("allocated", frame.usage.live, "█", "green"),
@@ -201,6 +200,7 @@ def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
     ooms = f" · out of memory {stats.ooms}×" if stats.ooms else ""
     variants = [
         f" {placed} · {new} · driver {driver} · {largest} · {room}{ooms}",
+        f" {placed} · driver {driver} · {largest} · {room}{ooms}",
         f" {placed} · driver {driver} · {room}{ooms}",
         f" {placed}{ooms}",
     ]

@@ -13,7 +13,8 @@ from gml_run.telemetry.versions import library_versions
 
 _EAGER = 0.25  # seconds between looks at first: the course of short runs should still be seen
 _EASY = 1.0  # and after two minutes, when nothing is drawn
-_RESTRAINT = 50  # looks take at most one part in so many of our time
+_RESTRAINT = 50  # reading takes at most one part in so many of a core
+_SLOWEST = 5.0
 _NEVER = float("inf")
 
 SINK_INTERVAL = 5.0  # seconds between writes for other programs
@@ -48,9 +49,10 @@ class Watch:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
         if self._reader is None:
             return _NEVER
-        begin = time.monotonic()
         try:
+            begin = time.thread_time()
             processes = self._reader.read()
+            cost = time.thread_time() - begin
             self._note_versions(processes)
             if elapsed >= self._sinks_due:
                 self._sinks_due = elapsed + SINK_INTERVAL
@@ -66,7 +68,7 @@ class Watch:
             return _NEVER
         interval = self._interval or (_EAGER if elapsed < 120 else _EASY)
         # Hundreds of processes make a look expensive: then there are fewer of them.
-        return max(interval, (time.monotonic() - begin) * _RESTRAINT)
+        return max(interval, min(cost * _RESTRAINT, _SLOWEST))
 
     def finish(self, elapsed: float) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""

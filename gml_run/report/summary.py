@@ -38,6 +38,8 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
     else:
         rows += _memory_rows(report)
     rows += _oom_rows(report)
+    if _may_be_ours(report):
+        rows.append(("it failed", "if that is new, see whether it does so under gml-run --observe as well"))
     rows += [("note", text) for text in report["problems"]]
     if directory is not None:
         rows.append(("files", directory))
@@ -150,6 +152,14 @@ def _process_row(process: dict[str, Any], device: dict[str, Any]) -> str:
     name = f"rank {process['rank']}" if process["rank"] is not None else f"process {process['pid']}"
     used = format_percent(1 - device["waste_ratio"])
     return f"{name}, device {device['index']}: {format_size(device['peak_reserved_bytes'])} held, {used} in use"
+
+
+def _may_be_ours(report: dict[str, Any]) -> bool:
+    """The program failed, not for want of memory and not by a signal from outside, while we served it."""
+    run = report["run"]
+    outside = ("SIGINT", "SIGTERM", "SIGKILL", "SIGHUP", "SIGPIPE")
+    ended_badly = run["exit_code"] not in (0, None) and run["signal"] not in outside
+    return ended_badly and not report["ooms"] and not report["not_served"] and run["allocator"] == "vms"
 
 
 def _oom_rows(report: dict[str, Any]) -> Rows:

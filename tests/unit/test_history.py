@@ -38,11 +38,28 @@ def test_figures_of_a_frame(tmp_path):
         peak_reserved_bytes=33,
         primitive_idle_bytes=3,
         stitched_idle_bytes=2,
+        largest_servable_bytes=5,
         stream_held_bytes=1,
         updated_ns=4_000_000_000,
     )
     assert (frame.free, frame.outside, frame.idle, frame.rounding) == (60, 10, 5, 2)
     assert (frame.held_by_streams, frame.scattered, frame.headroom, frame.age_s) == (1, 4, 65, 6.0)
+    assert frame.idle_by_pool == (6, 4)
+
+
+def test_figures_that_are_older_than_others_never_add_up_to_too_much(tmp_path):
+    frame = frame_with(
+        tmp_path,
+        live_bytes=28,
+        reserved_bytes=30,
+        peak_reserved_bytes=30,
+        primitive_idle_bytes=12,
+        stitched_idle_bytes=13,
+        largest_servable_bytes=25,
+        stream_held_bytes=9,
+    )
+    assert sum(frame.idle_by_pool) == frame.usage.idle == 2
+    assert frame.idle + frame.held_by_streams + frame.scattered == 2
 
 
 def test_nothing_held_is_no_frame(tmp_path):

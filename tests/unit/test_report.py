@@ -179,3 +179,19 @@ def test_words_that_are_not_utf8_do_not_break_the_report(tmp_path):
     report = report_of(tmp_path, command=("python", "\udcff\udcfe"))
     write_json(str(tmp_path / "report.json"), report)
     assert read_json(str(tmp_path / "report.json"))["run"]["command"][0] == "python"
+
+
+@pytest.mark.parametrize(
+    ("ending", "options", "told"),
+    [
+        (Ending(1, None), RunOptions(), True),
+        (Ending(0, 11), RunOptions(), True),
+        (Ending(0, None), RunOptions(), False),
+        (Ending(0, 2), RunOptions(), False),
+        (Ending(1, None), RunOptions(allocator=Allocator.OBSERVE), False),
+    ],
+)
+def test_a_failure_under_our_allocator_points_to_observe(tmp_path, ending, options, told):
+    write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**HEAP)})
+    lines = format_summary(report_of(tmp_path, ending, options), None, 80)
+    assert any("gml-run --observe" in line for line in lines) is told
