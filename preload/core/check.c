@@ -107,7 +107,7 @@ static gml_status check_slots(const gml_heap *heap, const gml_arena *arena, cons
 
 static gml_status check_chunks(const gml_heap *heap, const char **out_why)
 {
-    uint64_t exist = 0, free_chunks = 0, mappings = 0;
+    uint64_t exist = 0, free_chunks = 0, mappings = 0, stitched_chunks = 0;
     for (size_t id = 0; id < heap->chunk_end; id++) {
         const gml_chunk *chunk = &heap->chunks[id];
         bool free_bit = gml_bitmap_get(heap->free_bits, id);
@@ -119,18 +119,21 @@ static gml_status check_chunks(const gml_heap *heap, const char **out_why)
         free_chunks += free_bit;
         REQUIRE(chunk->handle != 0);
         REQUIRE(free_bit == (chunk->live == 0) && free_bit == (chunk->owner == NULL));
-        uint16_t fine = 0;
+        uint16_t fine = 0, stitched = 0;
         for (const gml_mapping *mapping = chunk->mappings; mapping != NULL; mapping = mapping->next) {
             REQUIRE(mapping->arena->slots[mapping->slot] == id);
             REQUIRE(mapping->arena->fine || mapping->next == NULL || !mapping->next->arena->fine);
             fine = (uint16_t)(fine + mapping->arena->fine);
+            stitched = (uint16_t)(stitched + mapping->arena->stitched);
             mappings++;
         }
-        REQUIRE(fine == chunk->fine_mappings);
+        REQUIRE(fine == chunk->fine_mappings && stitched == chunk->stitched_mappings);
+        stitched_chunks += gml_chunk_is_stitched(chunk);
     }
     REQUIRE(exist == heap->stats->chunks);
     REQUIRE(exist * heap->dev->chunk_bytes == heap->stats->reserved_bytes);
     REQUIRE(free_chunks == heap->free_chunks && mappings == heap->mapping_count);
+    REQUIRE(stitched_chunks == heap->stitched_chunks);
     return GML_OK;
 }
 
@@ -176,6 +179,8 @@ static gml_status check_all(const gml_heap *heap, const char **out_why)
     REQUIRE(live == heap->given_bytes && blocks == heap->blocks.count);
     REQUIRE(heap->stats->primitive_live_bytes + heap->stats->stitched_live_bytes == live);
     REQUIRE(heap->stats->allocs - heap->stats->frees == blocks);
+    REQUIRE(heap->stats->primitive_live_bytes + heap->stats->primitive_idle_bytes + heap->stats->stitched_live_bytes +
+                heap->stats->stitched_idle_bytes == heap->stats->reserved_bytes);
     return GML_OK;
 }
 

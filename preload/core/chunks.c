@@ -82,9 +82,11 @@ void gml_chunks_enter(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t 
         gml_chunk *chunk = &heap->chunks[id];
         if (chunk->live++ != 0)
             continue;
+        heap->stitched_chunks -= gml_chunk_is_stitched(chunk);
         chunk->owner = arena;
+        heap->stitched_chunks += gml_chunk_is_stitched(chunk);
         gml_bitmap_clear(heap->free_bits, id);
-        heap->free_chunks--;
+        gml_count_free(heap, -1);
         add_aliases(&news, chunk, arena);
     }
     tell_all(&news);
@@ -99,13 +101,23 @@ void gml_chunks_leave(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t 
         gml_chunk *chunk = &heap->chunks[id];
         if (--chunk->live != 0)
             continue;
+        heap->stitched_chunks -= gml_chunk_is_stitched(chunk);
         chunk->owner = NULL;
+        heap->stitched_chunks += gml_chunk_is_stitched(chunk);
         heap->chunk_tags[id] = tag;
         gml_bitmap_set(heap->free_bits, id);
-        heap->free_chunks++;
+        gml_count_free(heap, 1);
         add_aliases(&news, chunk, arena);
     }
     tell_all(&news);
+}
+
+static void count_mapping(gml_heap *heap, gml_chunk *chunk, const gml_arena *arena, int change)
+{
+    heap->stitched_chunks -= gml_chunk_is_stitched(chunk);
+    chunk->fine_mappings = (uint16_t)(chunk->fine_mappings + (arena->fine ? change : 0));
+    chunk->stitched_mappings = (uint16_t)(chunk->stitched_mappings + (arena->stitched ? change : 0));
+    heap->stitched_chunks += gml_chunk_is_stitched(chunk);
 }
 
 void gml_chunks_link(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t chunk)
@@ -119,7 +131,7 @@ void gml_chunks_link(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t c
         link = &(*link)->next;
     mapping->next = *link;
     *link = mapping;
-    heap->chunks[chunk].fine_mappings = (uint16_t)(heap->chunks[chunk].fine_mappings + arena->fine);
+    count_mapping(heap, &heap->chunks[chunk], arena, 1);
     heap->mapping_count++;
     arena->slots[slot] = chunk;
     arena->mapped++;
@@ -136,7 +148,7 @@ void gml_chunks_unlink(gml_heap *heap, gml_arena *arena, uint32_t slot)
     gml_mapping *mapping = *link;
     *link = mapping->next;
     gml_pool_give(&heap->mappings, mapping);
-    chunk->fine_mappings = (uint16_t)(chunk->fine_mappings - arena->fine);
+    count_mapping(heap, chunk, arena, -1);
     heap->mapping_count--;
     arena->slots[slot] = GML_NO_CHUNK;
     arena->mapped--;

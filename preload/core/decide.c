@@ -138,6 +138,7 @@ static uint64_t reservation(const gml_heap *heap, const gml_request *request)
 }
 
 #define DEFAULT_MAX_DRIVER_TIME_PPM 10000u
+#define DEFAULT_REUSE_ALLOWANCE_NS 5000000000u
 #define DEFAULT_REUSE_NS 37500u /* map and access of one 2 MiB chunk, published for an A100 */
 
 static bool within_limit(const gml_heap *heap, uint32_t create)
@@ -154,9 +155,10 @@ static bool room_to_grow(const gml_heap *heap, uint32_t create)
 }
 
 /* Mapping free chunks elsewhere recurs, creating chunks does not: only the former has a budget. It
- * may cost as much as growing has cost so far (renting until the rent equals the price is at most
- * twice as dear as the best choice: the ski-rental bound, Karlin et al. 1988), and a share of the
- * elapsed device time beyond that. Under pressure there is no budget. */
+ * may cost a few seconds while the program's sizes are new, as much as growing has cost so far
+ * (renting until the rent equals the price is at most twice as dear as the best choice: the
+ * ski-rental bound, Karlin et al. 1988), and a share of the elapsed device time. Under pressure
+ * there is no budget. Figures: docs/design/driver-time.md. */
 static bool may_reuse(gml_heap *heap, const gml_plan *plan)
 {
     if (heap->options.goal == GML_GOAL_MEMORY || plan->reuse == 0 || !room_to_grow(heap, plan->count))
@@ -167,7 +169,9 @@ static bool may_reuse(gml_heap *heap, const gml_plan *plan)
     uint64_t mean_ns = heap->reuse_chunks != 0 ? heap->reuse_ns / heap->reuse_chunks : DEFAULT_REUSE_NS;
     uint64_t elapsed_ns = heap->dev->ops->now_ns(heap->dev) - heap->start_ns;
     uint64_t budget_ns = elapsed_ns / 1000000 * (ppm != 0 ? ppm : DEFAULT_MAX_DRIVER_TIME_PPM);
-    return heap->reuse_ns + plan->reuse * mean_ns <= budget_ns + heap->grow_ns;
+    uint64_t allowance_ns = heap->options.reuse_allowance_ns;
+    budget_ns += heap->grow_ns + (allowance_ns != 0 ? allowance_ns : DEFAULT_REUSE_ALLOWANCE_NS);
+    return heap->reuse_ns + plan->reuse * mean_ns <= budget_ns;
 }
 
 gml_status gml_plan_decide(gml_heap *heap, const gml_request *request, gml_plan *out_plan)

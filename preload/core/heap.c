@@ -415,19 +415,10 @@ void gml_heap_stream_destroyed(gml_heap *heap, gml_stream stream)
     gml_lock_release(&heap->lock);
 }
 
-void gml_heap_device_synchronized(gml_heap *heap)
+void gml_heap_set_cross_stream(gml_heap *heap, bool allowed)
 {
     gml_lock_acquire(&heap->lock);
-    gml_streams_all_done(heap, heap->sequence);
-    gml_lock_release(&heap->lock);
-}
-
-void gml_heap_stream_synchronized(gml_heap *heap, gml_stream stream)
-{
-    gml_lock_acquire(&heap->lock);
-    uint32_t index = gml_streams_index(heap, stream, GML_INDEX_NONE);
-    if (index >= GML_INDEX_FIRST)
-        gml_streams_done(heap, index, heap->sequence);
+    heap->options.no_cross_stream = !allowed;
     gml_lock_release(&heap->lock);
 }
 

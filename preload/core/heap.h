@@ -23,6 +23,7 @@ typedef struct gml_heap_options {
     gml_goal goal;
     uint64_t limit_bytes;            /* most physical memory to hold; 0 is no limit */
     uint64_t max_driver_time_ppm;    /* share of elapsed time that stitching may cost; 0 is the default */
+    uint64_t reuse_allowance_ns;     /* driver time that stitching may cost at first; 0 is the default */
     bool no_cross_stream;            /* the program set cudaMemPoolReuse* to 0: never reuse across streams */
     gml_stats *stats;                /* where the counters live (shared memory); NULL: inside the heap */
     uint64_t *sequence;              /* sequence lock around every change of `stats`; may be NULL */
@@ -65,9 +66,9 @@ GML_CHECKED gml_status gml_heap_trim(gml_heap *heap, uint64_t keep_bytes, uint64
 /* The stream's handle is about to become invalid; call before the driver destroys it. */
 void gml_heap_stream_destroyed(gml_heap *heap, gml_stream stream);
 
-/* The program waited for the whole device or for one stream: everything freed before is reusable. */
-void gml_heap_device_synchronized(gml_heap *heap);
-void gml_heap_stream_synchronized(gml_heap *heap, gml_stream stream);
+/* Whether memory freed on one stream may be given to another that waits for it on the device: the
+ * program's cudaMemPoolReuse* attributes. Allowed at first unless the options say otherwise. */
+void gml_heap_set_cross_stream(gml_heap *heap, bool allowed);
 
 /* Number of stream captures in progress in the process. While it is above zero the heap makes no
  * event, sync or unmap call. */

@@ -59,31 +59,9 @@ uint64_t gml_heap_idle_bytes(const gml_heap *heap)
     return __atomic_load_n(&heap->free_chunks, __ATOMIC_RELAXED) * heap->dev->chunk_bytes;
 }
 
-/* A chunk counts where its live bytes are, else as stitched if any stitched arena maps it. */
-static bool counts_as_stitched(const gml_chunk *chunk)
-{
-    if (chunk->owner != NULL)
-        return chunk->owner->stitched;
-    for (const gml_mapping *mapping = chunk->mappings; mapping != NULL; mapping = mapping->next)
-        if (mapping->arena->stitched)
-            return true;
-    return false;
-}
-
 static void compute(gml_heap *heap)
 {
     gml_stats *stats = heap->stats;
-    uint64_t stitched = 0, all = 0;
-    for (size_t id = 0; id < heap->chunk_end; id++) {
-        if (!gml_bitmap_get(heap->exist_bits, id))
-            continue;
-        all += heap->dev->chunk_bytes;
-        if (counts_as_stitched(&heap->chunks[id]))
-            stitched += heap->dev->chunk_bytes;
-    }
-    /* A block that a plan is bringing in may be counted on one side only. */
-    stats->stitched_idle_bytes = stitched - gml_min(stitched, stats->stitched_live_bytes);
-    stats->primitive_idle_bytes = all - stitched - gml_min(all - stitched, stats->primitive_live_bytes);
     stats->stream_held_bytes = gml_gaps_held(heap, heap->requester);
     stats->largest_gap_bytes = gml_gaps_largest(heap);
     stats->largest_servable_bytes = gml_max(stats->largest_gap_bytes, heap->free_chunks * heap->dev->chunk_bytes);

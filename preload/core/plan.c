@@ -66,7 +66,7 @@ static void unlink_slots(gml_heap *heap, gml_plan *plan)
         gml_chunks_unlink(heap, plan->arena, slot);
         if (heap->chunks[id].handle == 0) {
             gml_bitmap_clear(heap->free_bits, id);
-            heap->free_chunks--;
+            gml_count_free(heap, -1);
             gml_chunks_drop_id(heap, id);
         }
     }
@@ -82,7 +82,7 @@ static gml_status link_created(gml_heap *heap, gml_plan *plan)
             return GML_OUT_OF_METADATA;
         near = id + 1;
         gml_bitmap_set(heap->free_bits, id);
-        heap->free_chunks++;
+        gml_count_free(heap, 1);
         gml_chunks_link(heap, plan->arena, plan->slot + plan->reuse + i, id);
     }
     return GML_OK;

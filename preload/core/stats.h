@@ -15,10 +15,11 @@
     X(requested_bytes, "live blocks, as the program asked for them")                            \
     X(reserved_bytes, "physical memory held from the driver")                                   \
     X(peak_reserved_bytes, "highest reserved_bytes")                                            \
-    X(primitive_live_bytes, "live bytes on chunks used where they were created")                \
-    X(stitched_live_bytes, "live bytes on chunks mapped elsewhere than where they were created") \
-    X(primitive_idle_bytes, "wholly free chunks with one mapping")                              \
-    X(stitched_idle_bytes, "wholly free chunks with several mappings")                          \
+    X(primitive_live_bytes, "live bytes in primitive arenas")                \
+    X(stitched_live_bytes, "live bytes in stitched arenas") \
+    X(primitive_idle_bytes, "the rest of these chunks, and free chunks that no stitched arena maps") \
+    X(stitched_idle_bytes, "the rest of these chunks, and free chunks that a stitched arena maps") \
+    X(free_chunk_bytes, "wholly free chunks of both")                                           \
     X(stream_held_bytes, "freed bytes that wait for work on another stream or for the device")  \
     X(forwarded_bytes, "live bytes that the real driver serves for us")                         \
     X(largest_servable_bytes, "largest request servable now without new physical memory")       \

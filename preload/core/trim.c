@@ -130,7 +130,7 @@ gml_status gml_trim_chunks(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_re
     leave_arenas(heap, heap->coarse);
     for (size_t i = 0; i < GML_BITMAP_WORDS(heap->chunk_end); i++)
         heap->free_bits[i] &= ~heap->scratch_bits[i];
-    heap->free_chunks -= chosen;
+    gml_count_free(heap, -(int64_t)chosen);
     gml_stats_end(heap);
     gml_lock_release(&heap->lock);
 

@@ -24,6 +24,7 @@
 #ifndef GML_CORE_TYPES_H
 #define GML_CORE_TYPES_H
 
+#include "base/align.h"
 #include "base/lock.h"
 #include "base/map.h"
 #include "base/pool.h"
@@ -99,6 +100,7 @@ typedef struct gml_chunk {
     gml_arena *owner;      /* where its live bytes are; NULL while free */
     uint32_t live;         /* live blocks that touch it */
     uint16_t fine_mappings;
+    uint16_t stitched_mappings;
 } gml_chunk;
 
 /* Slots [slot, slot + count) of a coarse arena map chunks [chunk, chunk + count). */
@@ -217,6 +219,7 @@ struct gml_heap {
     uint64_t *free_bits; /* chunk exists and is free */
     uint64_t *exist_bits;
     uint64_t free_chunks; /* read without the lock by gml_heap_idle_bytes */
+    uint64_t stitched_chunks; /* those that count as stitched, see gml_chunk_is_stitched */
     uint64_t mapping_count;
 
     gml_arena *fine, *coarse;
@@ -243,7 +246,26 @@ static inline void gml_stats_begin(gml_heap *heap)
 
 static inline void gml_stats_end(gml_heap *heap)
 {
+    gml_stats *stats = heap->stats;
+    uint64_t stitched = heap->stitched_chunks * heap->dev->chunk_bytes;
+    /* While a plan is under way its chunks may be counted on one side only. */
+    uint64_t primitive = stats->reserved_bytes - gml_min(stats->reserved_bytes, stitched);
+    stats->stitched_idle_bytes = stitched - gml_min(stitched, stats->stitched_live_bytes);
+    stats->primitive_idle_bytes = primitive - gml_min(primitive, stats->primitive_live_bytes);
+    stats->free_chunk_bytes = heap->free_chunks * heap->dev->chunk_bytes;
     __atomic_store_n(heap->sequence_lock, *heap->sequence_lock + 1, __ATOMIC_RELEASE);
+}
+
+/* heap->free_chunks is read without the lock by gml_heap_idle_bytes. */
+static inline void gml_count_free(gml_heap *heap, int64_t change)
+{
+    __atomic_store_n(&heap->free_chunks, heap->free_chunks + (uint64_t)change, __ATOMIC_RELAXED);
+}
+
+/* A chunk counts where its live bytes are, else as stitched if any stitched arena maps it. */
+static inline bool gml_chunk_is_stitched(const gml_chunk *chunk)
+{
+    return chunk->owner != NULL ? chunk->owner->stitched : chunk->stitched_mappings != 0;
 }
 
 static inline uint32_t gml_slot_of(const gml_heap *heap, const gml_arena *arena, uint64_t address)

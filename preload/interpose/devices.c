@@ -57,7 +57,7 @@ static void serve_locked(gml_shim *shim, gml_shim_device *device)
         .goal = shim->goal,
         .limit_bytes = shim->limit_bytes,
         .max_driver_time_ppm = shim->max_driver_time_ppm,
-        .no_cross_stream = atomic_load(&device->no_reuse),
+        .no_cross_stream = atomic_load(&device->reuse_off) != 0,
         .stats = &block->stats,
         .sequence = &block->sequence,
         .size_counts = block->size_counts,

@@ -129,8 +129,14 @@ static void remember_setting(gml_shim_device *device, int attribute, const void 
     } else if (attribute == cudaMemPoolAttrUsedMemHigh || attribute == cudaMemPoolAttrReservedMemHigh) {
         reset_mark(device, attribute);
     } else if (attribute >= cudaMemPoolReuseFollowEventDependencies &&
-               attribute <= cudaMemPoolReuseAllowInternalDependencies && *(const int *)value == 0) {
-        atomic_store(&device->no_reuse, true);
+               attribute <= cudaMemPoolReuseAllowInternalDependencies) {
+        /* The three are not told apart: any that is off forbids reuse across streams altogether. */
+        unsigned bit = 1u << (attribute - cudaMemPoolReuseFollowEventDependencies);
+        bool allowed = *(const int *)value != 0;
+        unsigned before = allowed ? atomic_fetch_and(&device->reuse_off, ~bit) : atomic_fetch_or(&device->reuse_off, bit);
+        unsigned off = allowed ? before & ~bit : before | bit;
+        if (gml_shim_state(device) == GML_DEVICE_SERVING)
+            gml_heap_set_cross_stream(device->heap, off == 0);
     }
 }
 

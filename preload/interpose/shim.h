@@ -51,7 +51,7 @@ typedef struct gml_shim_device {
     gml_cuda_device cuda;
     _Atomic(cudaMemPool_t) default_pool;
     _Atomic bool own_pool; /* the program made a pool of its own the current one */
-    _Atomic bool no_reuse; /* the program switched cudaMemPoolReuse* off before the heap existed */
+    _Atomic unsigned reuse_off; /* bit per cudaMemPoolReuse* attribute that the program set to 0 */
     _Atomic uint32_t peers; /* devices that may use this one's memory */
     gml_pool_marks marks;
     _Atomic uint64_t refreshed_ns; /* coarse clock */

@@ -393,7 +393,7 @@ static void test_without_context_events_the_host_waits(void)
 static uint64_t reserved_mib_after(gml_goal goal, uint64_t ppm, int rounds)
 {
     test_bench bench = open_bench((gml_model_options){.total_bytes = 1024 * GML_MIB},
-                                  (gml_heap_options){.goal = goal, .max_driver_time_ppm = ppm});
+                                  (gml_heap_options){.goal = goal, .max_driver_time_ppm = ppm, .reuse_allowance_ns = 1});
     uintptr_t block[16];
     uint64_t seed = 11;
     for (int k = 0; k < 16; k++)

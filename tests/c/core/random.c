@@ -68,7 +68,6 @@ static void expect_refused_again(test_world *world, uint64_t bytes, gml_stream s
 {
     uintptr_t address = 0;
     CHECK_EQUAL(world->device->ops->sync(world->device), GML_OK);
-    gml_heap_device_synchronized(world->heap);
     gml_status status = gml_heap_alloc(world->heap, bytes, stream, api, &address);
     if (status != GML_OUT_OF_MEMORY) {
         gml_stats stats;
@@ -155,8 +154,7 @@ static void other(test_world *world)
         break;
     case 4:
         CHECK_EQUAL(world->device->ops->sync(world->device), GML_OK);
-        gml_heap_device_synchronized(world->heap);
-        break;
+            break;
     default:
         gml_model_submit(world->device, stream);
     }
