@@ -56,7 +56,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     _store(directory.path, "run.json", record.opening())
 
     inbox = SignalInbox()
-    launch = Launch(program, command, environ, options, sinks, inbox, Witness(inbox.wanted))
+    launch = Launch(program, command, environ, options, sinks, inbox, Witness())
     watched = directory.path if native is not None else None
     start = time.monotonic()
     ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)

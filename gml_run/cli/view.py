@@ -62,7 +62,8 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     try:
         if len({os.fstat(number).st_rdev for number in terminals}) != 1:
             return None  # two terminals: which one would be ours?
-        terminal = Terminal(os.ttyname(1), raw_input=0 in terminals)
+        path = os.ttyname(1)
+        terminal = Terminal(path, raw_input=0 in terminals)
     except OSError:
         return None
     rows, columns = terminal.size()
@@ -83,6 +84,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         terminal.modes,
         (rows, columns),
     )
+    launch.witness.guard(path, terminal.modes)
     relay = Relay(inbox, launch.witness, terminal, job, dock)
     try:
         return relay.wait(watch.tick), watch

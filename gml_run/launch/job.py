@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from gml_run.launch.command import exec_refusal
-from gml_run.launch.process import become, die_with_parent
+from gml_run.launch.process import become, die_with_parent, name_process
 from gml_run.launch.terminal import set_size
 
 
@@ -95,6 +95,7 @@ def _monitor(
 
         become(program, command, environ, mask, leader, report, child_ignored, take_terminal)
     _close_all_but(tell)
+    name_process("gml-run-monitor")
     os.write(tell, b"P%d\n" % child)
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)

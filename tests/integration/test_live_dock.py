@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dock on a real pseudo terminal: our lines below, the child's output intact above."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from launcher import GML_RUN, PROGRAMS, TerminalRun, wait_until
@@ -240,9 +243,19 @@ class TestTerminal:
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("ready")
             time.sleep(0.3)
-            import os
-            import signal
-
             os.kill(run.pid, signal.SIGTERM)
             assert run.finish() == 143
             assert dock_top(run) is None
+
+    def test_the_terminal_is_given_back_when_the_launcher_is_killed(self, env, tmp_path):
+        code = "print('ready', flush=True)\ntime.sleep(30)\n"
+        command = " ".join(f"'{word}'" for word in program(tmp_path, code))
+        shell = ["bash", "-c", f"stty -g > before; {command}; sleep 0.7; stty -g > after; echo END"]
+        with TerminalRun(shell, env=env, cwd=tmp_path) as run:
+            run.wait_for("ready")
+            run.wait_for("── gml-run")
+            (launcher,) = [int(pid) for pid in Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()]
+            os.kill(launcher, signal.SIGKILL)
+            run.wait_for("END")
+        assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+        assert run.raw.rindex(b"\x1b[r") > run.raw.rindex(b"\x1b[1;19r")
