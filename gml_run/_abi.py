@@ -71,10 +71,11 @@ class Stats(NamedTuple):
     requested_bytes: int  # live blocks, as the program asked for them
     reserved_bytes: int  # physical memory held from the driver
     peak_reserved_bytes: int  # highest reserved_bytes
-    primitive_live_bytes: int  # live bytes on chunks used where they were created
-    stitched_live_bytes: int  # live bytes on chunks mapped elsewhere than where they were created
-    primitive_idle_bytes: int  # wholly free chunks with one mapping
-    stitched_idle_bytes: int  # wholly free chunks with several mappings
+    primitive_live_bytes: int  # live bytes in primitive arenas
+    stitched_live_bytes: int  # live bytes in stitched arenas
+    primitive_idle_bytes: int  # the rest of these chunks, and free chunks that no stitched arena maps
+    stitched_idle_bytes: int  # the rest of these chunks, and free chunks that a stitched arena maps
+    free_chunk_bytes: int  # wholly free chunks of both
     stream_held_bytes: int  # freed bytes that wait for work on another stream or for the device
     forwarded_bytes: int  # live bytes that the real driver serves for us
     largest_servable_bytes: int  # largest request servable now without new physical memory
@@ -144,7 +145,7 @@ OOM_BYTES = 104
 OOM_FORMAT = "<13Q"
 OOM_COUNT = 32
 DEVICE_OFFSET = 4088
-DEVICE_BYTES = 1680
+DEVICE_BYTES = 1688
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
@@ -153,12 +154,12 @@ NAME_BYTES = 256
 FIGURES_OFFSET = 272
 FIGURES_FORMAT = "<14Q"
 STATS_OFFSET = 384
-STATS_FORMAT = "<50Q"
-SIZE_COUNTS_OFFSET = 784
+STATS_FORMAT = "<51Q"
+SIZE_COUNTS_OFFSET = 792
 SIZE_CLASSES = 48
-MAP_OFFSET = 1168
+MAP_OFFSET = 1176
 MAP_CELLS = 512
-FILE_BYTES = 30968
+FILE_BYTES = 31096
 
 # Variables that the libraries in the child read: (name, default, meaning).
 OPTIONS = (

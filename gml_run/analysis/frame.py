@@ -42,13 +42,8 @@ class Frame:
 
     @property
     def idle(self) -> int:
-        """Held and given out at once to whoever asks.
-
-        Our heap computes this now and then, the bytes in use at every change: the newer figure limits.
-        """
-        if not self.heap:
-            return self.usage.idle
-        return min(self.device.stats.largest_servable_bytes, self.usage.idle)
+        """Held and given out at once to whoever asks: wholly free chunks."""
+        return min(self.device.stats.free_chunk_bytes, self.usage.idle) if self.heap else self.usage.idle
 
     @property
     def idle_by_pool(self) -> tuple[int, int]:

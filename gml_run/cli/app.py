@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from gml_run.cli.diff import diff
+from gml_run.cli.doctor import doctor
 from gml_run.cli.print_env import print_env
 from gml_run.cli.report import report
 from gml_run.cli.run import run
@@ -24,6 +25,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "runs": runs,
     "top": top,
     "diff": diff,
+    "doctor": doctor,
     "print-env": print_env,
 }
 _WORDS = "gml_run.words"

@@ -126,7 +126,7 @@ def test_help_has_examples(gml, words):
 
 def test_help_names_no_command_that_does_not_exist(gml):
     text = gml("--help").stdout.decode()
-    for word in ("fit", "doctor", "replay", "compare", "trim"):
+    for word in ("fit", "replay", "compare", "trim"):
         assert f" {word} " not in text.split("Commands")[-1]
 
 
