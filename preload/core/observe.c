@@ -64,7 +64,6 @@ static void compute(gml_heap *heap)
     gml_stats *stats = heap->stats;
     stats->stream_held_bytes = gml_gaps_held(heap, heap->requester);
     stats->largest_gap_bytes = gml_gaps_largest(heap);
-    stats->largest_servable_bytes = gml_max(stats->largest_gap_bytes, heap->free_chunks * heap->dev->chunk_bytes);
     stats->mappings = heap->mapping_count;
     stats->metadata_bytes = heap->spans.bytes + heap->mappings.bytes + heap->arenas.bytes +
                             heap->blocks.capacity * sizeof(gml_map_entry) + heap->chunk_end * sizeof(gml_chunk) +

@@ -253,6 +253,7 @@ static inline void gml_stats_end(gml_heap *heap)
     stats->stitched_idle_bytes = stitched - gml_min(stitched, stats->stitched_live_bytes);
     stats->primitive_idle_bytes = primitive - gml_min(primitive, stats->primitive_live_bytes);
     stats->free_chunk_bytes = heap->free_chunks * heap->dev->chunk_bytes;
+    stats->largest_servable_bytes = gml_max(stats->largest_gap_bytes, stats->free_chunk_bytes);
     __atomic_store_n(heap->sequence_lock, *heap->sequence_lock + 1, __ATOMIC_RELEASE);
 }
 

@@ -39,6 +39,7 @@ def block(step):
             stitched_idle_bytes=(reserved - live) // 4,
             stream_held_bytes=16 << 20,
             largest_servable_bytes=(reserved - live) // 2,
+            free_chunk_bytes=(reserved - live) // 2,
             place_exact=step * 50,
             place_split=step * 10,
             place_extend=step,

@@ -38,7 +38,7 @@ def test_figures_of_a_frame(tmp_path):
         peak_reserved_bytes=33,
         primitive_idle_bytes=3,
         stitched_idle_bytes=2,
-        largest_servable_bytes=5,
+        free_chunk_bytes=5,
         stream_held_bytes=1,
         updated_ns=4_000_000_000,
     )
@@ -47,7 +47,7 @@ def test_figures_of_a_frame(tmp_path):
     assert frame.idle_by_pool == (6, 4)
 
 
-def test_figures_that_are_older_than_others_never_add_up_to_too_much(tmp_path):
+def test_figures_that_do_not_fit_together_never_add_up_to_too_much(tmp_path):
     frame = frame_with(
         tmp_path,
         live_bytes=28,
@@ -55,7 +55,7 @@ def test_figures_that_are_older_than_others_never_add_up_to_too_much(tmp_path):
         peak_reserved_bytes=30,
         primitive_idle_bytes=12,
         stitched_idle_bytes=13,
-        largest_servable_bytes=25,
+        free_chunk_bytes=25,
         stream_held_bytes=9,
     )
     assert sum(frame.idle_by_pool) == frame.usage.idle == 2
