@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from runs import PROGRAMS, Run, at_once, python, run  # noqa: E402
+from runs import PROGRAMS, Run, at_once, python, run
 
 ALLOCATORS = {
     "native": ["--allocator", "native"],

@@ -59,7 +59,9 @@ def main():
         for _ in range(14):
             ids, kept = batch(rng, 16384)
             with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = F.cross_entropy(model(ids, kept).float(), torch.zeros(len(ids), dtype=torch.long, device="cuda"))
+                loss = F.cross_entropy(
+                    model(ids, kept).float(), torch.zeros(len(ids), dtype=torch.long, device="cuda")
+                )
             loss.backward()
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)

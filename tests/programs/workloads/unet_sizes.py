@@ -30,9 +30,7 @@ class UNet(nn.Module):
         self.enter, self.leave = nn.Conv2d(4, CHANNELS[0], 3, padding=1), nn.Conv2d(CHANNELS[0], 4, 3, padding=1)
         self.down = nn.ModuleList(Pair(CHANNELS[max(0, i - 1)], c) for i, c in enumerate(CHANNELS))
         self.middle = nn.Sequential(*[Pair(CHANNELS[-1], CHANNELS[-1]) for _ in range(2)])
-        self.up = nn.ModuleList(
-            Pair(2 * c, CHANNELS[max(0, i - 1)]) for i, c in reversed(list(enumerate(CHANNELS)))
-        )
+        self.up = nn.ModuleList(Pair(2 * c, CHANNELS[max(0, i - 1)]) for i, c in reversed(list(enumerate(CHANNELS))))
 
     def forward(self, x):
         x, skips = self.enter(x), []
