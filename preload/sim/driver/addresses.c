@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { CLASSES = 128 }; /* sizes of 1 .. CLASSES - 1 chunks are kept */
+enum { CLASSES = 33 };  /* sizes of 1 .. CLASSES - 1 chunks are kept */
 static const size_t SLAB = (size_t)1 << 30;
 
 static struct {

@@ -8,7 +8,7 @@
  * Access is checked over the whole range in every case.
  *
  * Kernels write nothing, so what a program reads back of a kernel's result is whatever an earlier owner of
- * the memory left there. In fast time a read of at most 16 bytes (.item(), a count, a flag) from memory
+ * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) from memory
  * that nothing but kernels can have written since the last launch yields zeros instead: losses are 0,
  * nothing is non-finite, nonzero() finds nothing, flags are false. */
 #include "sim/driver/driver.h"
@@ -53,8 +53,8 @@ static bool slice_locked(uintptr_t dst, uintptr_t src, size_t bytes, const char 
         size_t n = from.bytes;
         if (!n) return false;
         bool ok = true;
-        bool result_of_a_kernel = from.phys && !to.phys && total <= SMALL && from.phys->written != sim.launches &&
-                                  !sim_config_get()->adversarial;
+        bool result_of_a_kernel =
+            from.phys && !to.phys && total <= SMALL && from.phys->written != sim.launches;
         if (from.phys && (!from.phys->dirty || result_of_a_kernel)) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
             else memset(to.host, 0, n);

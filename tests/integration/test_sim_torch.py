@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An unmodified PyTorch trains on the simulated GPU, under each of its own allocators."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gml_run.native import find_native
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+BACKENDS = ["", "expandable_segments:True", "backend:cudaMallocAsync"]
+
+
+def simulate(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python on the simulated device alone: nothing of ours serves its memory."""
+    native = find_native()
+    assert native is not None and native.simulated, "the simulated GPU is not built"
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("GML_", "PYTORCH_"))}
+    environ |= {"GML_SIM_PROFILE": "h100", "LD_PRELOAD": " ".join(native.simulated), **variables}
+    return subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, timeout=300)
+
+
+def last_json(run: subprocess.CompletedProcess[str]) -> dict:
+    assert run.returncode == 0, run.stderr[-3000:]
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_training_script_under_each_allocator(backend: str) -> None:
+    seen = last_json(simulate([str(PROGRAMS / "sim_train.py")], PYTORCH_CUDA_ALLOC_CONF=backend))
+    assert seen["device"] == "NVIDIA H100 80GB HBM3"
+    assert seen["total_mib"] == 81007
+    assert 520 <= seen["total_mib"] - seen["free_mib"] <= 520 + seen["reserved_mib"] + 64
+    assert 30 < seen["allocated_mib"] <= seen["reserved_mib"] < 4 * seen["allocated_mib"]
+    assert seen["round_trip"] is True
+    assert seen["nonzero"] == [0, 1] and seen["item"] == 0.0
+    assert seen["graph"] == [64, 64]
+    assert "200.00 GiB" in seen["error"]  # in PyTorch's own words
+
+
+def test_adversarial_time_trains_as_well() -> None:
+    seen = last_json(simulate([str(PROGRAMS / "sim_train.py")], GML_SIM_TIME="adversarial:11"))
+    assert seen["round_trip"] is True and seen["optimizer_states"] > 20
+
+
+def test_the_size_is_the_one_asked_for() -> None:
+    code = "import torch; print(torch.cuda.mem_get_info()[1])"
+    profile = simulate(["-c", code], GML_SIM_PROFILE="a100-40g")
+    memory = simulate(["-c", code], GML_SIM_MEMORY=str(3 << 30))
+    both = simulate(["-c", code], GML_SIM_MEMORY=str(3 << 30), GML_SIM_SIZE=str(5 << 30))
+    assert [int(run.stdout) for run in (profile, memory, both)] == [42297786368, 3 << 30, 5 << 30]
+
+
+def test_nothing_is_simulated_unless_asked_for() -> None:
+    run = simulate(["-c", "import torch; print(torch.cuda.is_available())"], GML_SIM_PROFILE="")
+    assert (run.returncode, run.stdout.strip()) == (0, "False"), run.stderr
+
+
+RNN = "import torch\nm = torch.nn.LSTM(8, 8).cuda()\nm(torch.zeros(2, 2, 8, device='cuda'))\n"
+
+
+def test_a_call_without_outputs_is_an_error_and_is_named(tmp_path: Path) -> None:
+    run = simulate(["-c", RNN], GML_RUN_DIR=str(tmp_path))
+    assert run.returncode == 1 and "CUDNN_STATUS_NOT_SUPPORTED" in run.stderr, run.stderr
+    (report,) = tmp_path.glob("sim-*.json")
+    assert any(name.startswith("cudnn") for name in json.loads(report.read_text())["unfilled"])
+
+
+def test_a_call_without_outputs_stops_a_strict_run() -> None:
+    run = simulate(["-c", RNN], GML_SIM_STRICT="1")
+    assert run.returncode == -6 and "is not simulated" in run.stderr, run.stderr
+
+
+DISTRIBUTED = """
+import os, time, torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+plain = nn.Sequential(nn.Linear(256, 256), nn.Linear(256, 256)).cuda()
+ddp = nn.parallel.DistributedDataParallel(plain)
+sharded = nn.Sequential(*[nn.Linear(256, 256) for _ in range(3)]).cuda()
+for layer in sharded:
+    fully_shard(layer)
+fully_shard(sharded)
+for model in (ddp, sharded):
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(3):
+        model(torch.randn(4, 256, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+torch.cuda.synchronize()
+time.sleep(0.1)
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "trained", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_on_two_devices(tmp_path: Path) -> None:
+    script = tmp_path / "ranks.py"
+    script.write_text(DISTRIBUTED)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    run = simulate(launch, GML_SIM_DEVICES="2", OMP_NUM_THREADS="1")
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "rank 0 of 2 trained" in run.stdout and "rank 1 of 2 trained" in run.stdout
