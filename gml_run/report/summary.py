@@ -72,6 +72,8 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     device = peak_device(report)
     rows = _held_rows(report, device)
     if len(busy) > 1:
+        rows.append(("", f"the fullest of {len(busy)}, which the other rows are about; all of them:"))
+        busy.sort(key=lambda place: (place[0]["rank"] is None, place[0]["rank"] or 0, place[0]["pid"]))
         rows += [("", _process_row(process, entry)) for process, entry in busy[:16]]
         if len(busy) > 16:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))

@@ -259,3 +259,19 @@ class TestTerminal:
             run.wait_for("END")
         assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
         assert run.raw.rindex(b"\x1b[r") > run.raw.rindex(b"\x1b[1;19r")
+
+    @pytest.mark.parametrize("to_group", [False, True])
+    def test_signals_from_outside_come_once(self, env, tmp_path, to_group):
+        code = (
+            "import signal, sys\nseen = []\n"
+            "signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))\n"
+            "print('ready', flush=True)\n"
+            "while not seen: time.sleep(0.02)\n"
+            "time.sleep(0.4); print('seen', len(seen)); sys.exit(5)\n"
+        )
+        with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
+            run.wait_for("ready")
+            time.sleep(0.2)
+            (os.killpg if to_group else os.kill)(run.pid, signal.SIGUSR1)
+            assert run.finish() == 5
+            assert "seen 1" in run.history()
