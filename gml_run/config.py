@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gml_run._profiles import PROFILES
 from gml_run.errors import GmlError
-from gml_run.units import MIB, parse_size
+from gml_run.units import GIB, MIB, parse_size
 
 
 class Allocator(StrEnum):
@@ -66,8 +66,10 @@ class Simulation:
         """As it is written behind --simulate."""
         if self.size_bytes is None:
             return self.profile
-        size = f"{self.size_bytes // MIB}M" if self.size_bytes % MIB == 0 else str(self.size_bytes)
-        return f"{self.profile}:{size}"
+        for factor, unit in ((GIB, "G"), (MIB, "M")):
+            if self.size_bytes % factor == 0:
+                return f"{self.profile}:{self.size_bytes // factor}{unit}"
+        return f"{self.profile}:{self.size_bytes}"
 
 
 @dataclass(frozen=True, slots=True)

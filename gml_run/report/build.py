@@ -100,7 +100,8 @@ def build_report(
         "not_served": "",
         "timeline": {"fields": list(Point._fields), "points": [list(point) for point in history]},
     }
-    if not any(device["peak_reserved_bytes"] for entry in entries for device in entry["devices"]):
+    devices = [device for entry in entries for device in entry["devices"]]
+    if not any(device["peak_reserved_bytes"] for device in devices) and not (devices and report["ooms"]):
         report["not_served"] = record.not_served or why_nothing(record.program, processes)
     report["verdict"] = verdict_of(report)
     return report

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from gml_run.analysis.fit import smallest_card
-from gml_run.report.verdict import OOM_KINDS, peak_device
+from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
 LABEL = 15
@@ -165,7 +165,7 @@ def _may_be_ours(report: dict[str, Any]) -> bool:
 
 
 def _oom_rows(report: dict[str, Any]) -> Rows:
-    ooms = report["ooms"]
+    ooms = distinct_ooms(report)
     if not ooms:
         return []
     last = ooms[-1]

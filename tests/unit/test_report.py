@@ -195,3 +195,23 @@ def test_a_failure_under_our_allocator_points_to_observe(tmp_path, ending, optio
     write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**HEAP)})
     lines = format_summary(report_of(tmp_path, ending, options), None, 80)
     assert any("gml-run --observe" in line for line in lines) is told
+
+
+def test_a_failure_that_was_asked_for_twice_counts_once(tmp_path):
+    second = 1_000_000_000
+    failures = [
+        oom(request_bytes=GIB, total_bytes=80 * GIB, time_ns=time_ns) for time_ns in (0, second // 10, 5 * second)
+    ]
+    write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**HEAP)}, ooms=failures)
+    report = report_of(tmp_path)
+    assert len(report["ooms"]) == 3
+    assert "2 out-of-memory failures met and survived" in report["verdict"]
+    assert any("2 times, the last: held by someone else" in line for line in format_summary(report, None, 80))
+
+
+def test_only_failures_is_something_measured(tmp_path):
+    failure = oom(request_bytes=2 * GIB, total_bytes=4 * GIB, free_bytes=3 * GIB)
+    write_process(tmp_path, counters={"served_calls": 1}, devices={0: device(total_bytes=4 * GIB)}, ooms=[failure])
+    report = report_of(tmp_path, Ending(1, None), RunOptions(limit_bytes=GIB))
+    assert report["not_served"] == "" and report["verdict"].startswith("out of memory (over --limit)")
+    assert any("out of memory  over --limit" in line for line in format_summary(report, None, 80))
