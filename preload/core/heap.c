@@ -155,8 +155,6 @@ static void count_size(gml_heap *heap, size_t bytes)
 /* How large the device is, and how much of it nobody holds. grow_lock is held. */
 static gml_status look_at_device(gml_heap *heap)
 {
-    if (heap->total_bytes != 0 && heap->options.goal == GML_GOAL_MEMORY)
-        return GML_OK;
     size_t free_bytes = 0, total_bytes = 0;
     gml_status status = heap->dev->ops->mem_info(heap->dev, &free_bytes, &total_bytes);
     if (status != GML_OK)
