@@ -50,7 +50,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     if directory is None or options.quiet or options.live not in (Live.AUTO, Live.DOCK):
         return None
     terminals = tuple(number for number in (0, 1, 2) if os.isatty(number))
-    if 1 not in terminals or 2 not in terminals or os.environ.get("TERM", "dumb") in ("dumb", ""):
+    if 1 not in terminals or 2 not in terminals or not _can_share_screen(launch.environ):
         return None
 
     from gml_run.launch.job import start_job
@@ -91,6 +91,14 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     except Exception as error:
         _tell_fault(error)
         return relay.carry_on(), watch
+
+
+def _can_share_screen(environ: Mapping[str, str]) -> bool:
+    """False for terminals that are none: editors' shells, and notebooks, which give programs a terminal too."""
+    kind = environ.get("TERM", "")
+    if kind in ("", "dumb", "emacs", "unknown") or kind.startswith("eterm"):
+        return False
+    return "JPY_PARENT_PID" not in environ and "INSIDE_EMACS" not in environ
 
 
 def _title(options: RunOptions) -> str:

@@ -132,8 +132,7 @@ def _comparison_rows(report: dict[str, Any], device: dict[str, Any], places: int
     rows: Rows = []
     for entry in report["baseline"]:
         held = format_size(entry["peak_reserved_bytes"])
-        name = _ALLOCATORS.get(entry["allocator"], entry["allocator"])
-        rows.append(("in comparison", f"{held} held by {name} ({entry['source']}: {entry['run']})"))
+        rows.append(("in comparison", f"{held} under {entry['allocator']} ({entry['source']}: {entry['run']})"))
     if places == 1 and report["run"]["exit_code"] == 0:
         card = smallest_card(device["peak_reserved_bytes"])
         if card is not None:

@@ -84,7 +84,13 @@ class TestPicture:
 class TestWhereThereIsNone:
     @pytest.mark.parametrize(
         ("options", "variables"),
-        [(["-q"], {}), (["--live", "off"], {}), (["--live", "line"], {}), ([], {"TERM": "dumb"})],
+        [
+            (["-q"], {}),
+            (["--live", "off"], {}),
+            (["--live", "line"], {}),
+            ([], {"TERM": "dumb"}),
+            ([], {"JPY_PARENT_PID": "1"}),
+        ],
     )
     def test_not_wanted(self, env, tmp_path, options, variables):
         command = [*DOCKED, *options, PY, FAKE, "1.5"]

@@ -42,7 +42,7 @@ def test_the_newest_run_of_each_other_allocator(tmp_path):
         ("native", 40 * GIB, "measured"),
     ]
     lines = format_summary(report, None, 120)
-    assert any("40 GiB held by PyTorch's native allocator (measured: " in line for line in lines)
+    assert any("40 GiB under native (measured: " in line for line in lines)
 
 
 @pytest.mark.parametrize(("size", "card"), [(1 << 30, "t4"), (22 << 30, "l4"), (70 << 30, "h100"), (10 << 40, None)])
