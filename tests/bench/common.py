@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: the scripts they measure, the modes they compare, builds, and Markdown tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "tests" / "bench"
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from runs import PROGRAMS, Run, python, run  # noqa: E402
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way to serve the memory, as options of gml-run."""
+
+    name: str
+    options: tuple[str, ...]
+    ours: bool
+
+
+NATIVE = Mode("native", ("--allocator", "native"), False)
+EXPANDABLE = Mode("expandable_segments", ("--allocator", "expandable"), False)
+MEMORY = Mode("vms, goal memory", ("--goal", "memory"), True)
+BALANCED = Mode("vms, goal balanced", ("--goal", "balanced"), True)
+MODES = (NATIVE, EXPANDABLE, MEMORY, BALANCED)
+
+
+def scripts_parser(description: str) -> argparse.ArgumentParser:
+    """Arguments of a benchmark over scripts."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--more", type=Path, metavar="DIR", help="a folder of further scripts (or BENCH_WORKLOADS)")
+    parser.add_argument("scripts", nargs="*", type=Path, help="default: the project's workloads and those of DIR")
+    return parser
+
+
+def chosen_scripts(arguments: argparse.Namespace) -> list[Path]:
+    """The scripts to measure: those named, or the project's and those of a further folder."""
+    if arguments.scripts:
+        return [Path(script).resolve() for script in arguments.scripts]
+    more = arguments.more or os.environ.get("BENCH_WORKLOADS")
+    folders = [Path(more)] if more else []
+    folders.append(PROGRAMS / "workloads")
+    found = [script for folder in folders for script in sorted(folder.glob("*.py"))]
+    return [script.resolve() for script in found if script.stem != "peaks"]
+
+
+def measure(script: Path, mode: Mode, folder: Path, device: str = "h100", *, timeout: float = 600) -> Run:
+    """The script under one mode on a simulated device. The folder is new."""
+    return run(["-q", "--simulate", device, *mode.options], python(script), folder, timeout=timeout)
+
+
+def flushes(ended: Run, mode: Mode) -> int:
+    """How often the allocator had to stop, wait and give memory back: PyTorch's own count, or ours."""
+    if mode.ours:
+        return int(ended.device["retries"])
+    said = ended.said
+    return int(said["retries"] if "retries" in said else said["num_alloc_retries"])
+
+
+def build_folder() -> Path:
+    """Where the native parts were built: BENCH_BUILD, GML_LIB_DIR, or what `make setup` made."""
+    named = os.environ.get("BENCH_BUILD") or os.environ.get("GML_LIB_DIR")
+    folder = Path(named) if named else ROOT / "build" / "dev"
+    if not (folder / "libgml_pure.a").exists():
+        raise SystemExit(f"bench: nothing is built in {folder}: make setup, or name a build folder with BENCH_BUILD")
+    return folder
+
+
+def build_c(name: str, folder: Path) -> Path:
+    """Compiles tests/bench/NAME.c over the pure part of the library."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise SystemExit("bench: a C compiler is needed")
+    out = folder / name
+    parts = [str(BENCH / f"{name}.c"), str(build_folder() / "libgml_pure.a")]
+    subprocess.run([compiler, "-std=c11", "-O2", f"-I{ROOT / 'preload'}", *parts, "-o", str(out)], check=True)
+    return out
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A Markdown table, a row as soon as it is known."""
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+def smallest_step(fits: Callable[[int], bool], most: int) -> int | None:
+    """The smallest step in 0..most that fits, by doubling and bisection; None if none does.
+
+    Takes fitting to be monotonic, as memory sizes nearly are.
+    """
+    low, high = -1, 0
+    while not fits(high):
+        if high >= most:
+            return None
+        low, high = high, min(most, max(1, 2 * high))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+    return high
