@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHECK(condition)                                                                \
     do {                                                                                \
@@ -26,12 +27,16 @@
         }                                                                                     \
     } while (0)
 
-/* Runs one test function and says so, so that a failing program names the test it died in. */
-#define RUN(test)                    \
-    do {                             \
-        printf("%s\n", #test);       \
-        fflush(stdout);              \
-        test();                      \
+/* Runs one test function and says so, so that a failing program names the test it died in. With
+ * TEST=name in the environment only that function runs. */
+#define RUN(test)                                           \
+    do {                                                    \
+        const char *only_ = getenv("TEST");                 \
+        if (only_ == NULL || strcmp(only_, #test) == 0) {   \
+            printf("%s\n", #test);                          \
+            fflush(stdout);                                 \
+            test();                                         \
+        }                                                   \
     } while (0)
 
 /* xorshift64*: the same numbers everywhere. */

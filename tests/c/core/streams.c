@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of work: who waits for whom before memory is used again, mapped elsewhere, or unmapped.
+ *
+ * Work stays unfinished until a test ends it, so that the model's vector clocks miss no wait. */
+#include "bench.h"
+
+#define BLOCK (8 * GML_MIB)
+
+static test_bench stream_bench(uint64_t mib)
+{
+    return busy_bench(mib, (gml_heap_options){.goal = GML_GOAL_MEMORY});
+}
+
+static uint64_t calls(test_bench bench, gml_device_call call)
+{
+    return gml_model_usage_of(bench.device).calls[call];
+}
+
+/* Three blocks of one stream that do not touch: small ones keep their ranges apart. */
+static void take_apart(test_bench bench, gml_stream stream, uintptr_t block[3])
+{
+    for (int i = 0; i < 3; i++) {
+        block[i] = take_on(bench, BLOCK, stream, GML_API_ASYNC);
+        (void)take_on(bench, 2 * GML_MIB, stream, GML_API_ASYNC);
+    }
+}
+
+static void work_and_give(test_bench bench, uintptr_t block, gml_stream stream)
+{
+    gml_model_submit(bench.device, stream);
+    give_on(bench, block, stream);
+}
+
+static void test_an_older_event_is_not_enough(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[3];
+    take_apart(bench, 1, block);
+    work_and_give(bench, block[0], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), block[0]); /* an event stands at the first free */
+    work_and_give(bench, block[1], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), block[1]);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
+static void test_a_wait_counts_for_what_it_covers(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[3];
+    take_apart(bench, 1, block);
+    work_and_give(bench, block[0], 1);
+    give_on(bench, block[1], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), block[0]); /* the event covers both frees */
+    work_and_give(bench, block[2], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block[1]); /* it will do for the second one too */
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block[2]); /* but not for the third */
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 3);
+    close_bench(bench);
+}
+
+static void test_a_completed_event_counts_for_what_it_covers(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[3];
+    take_apart(bench, 1, block);
+    work_and_give(bench, block[0], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), block[0]);
+    gml_model_finish(bench.device, 1);
+    work_and_give(bench, block[1], 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), block[1]);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
+/* Two threads that say "my own stream" use the same handle, and mean different streams. */
+static void test_own_streams_of_threads_are_not_one(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t a = take_on(bench, BLOCK, 2, GML_API_ASYNC);
+    work_and_give(bench, a, 2);
+    uintptr_t b = take_on(bench, BLOCK, 2, GML_API_ASYNC);
+    CHECK(a != b);
+    gml_model_finish(bench.device, 2);
+    CHECK_EQUAL(take_on(bench, BLOCK, 2, GML_API_ASYNC), a);
+    close_bench(bench);
+}
+
+static void test_merged_ranges_wait_for_both(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t a = take_on(bench, BLOCK, 1, GML_API_ASYNC), b = take_on(bench, BLOCK, 5, GML_API_ASYNC);
+    CHECK_EQUAL(b, a + BLOCK);
+    work_and_give(bench, a, 1);
+    work_and_give(bench, b, 5);
+    CHECK_EQUAL(take_on(bench, 2 * BLOCK, 6, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
+static void test_many_streams_become_the_device(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[5];
+    for (gml_stream i = 0; i < 5; i++)
+        block[i] = take_on(bench, BLOCK, 3 + i, GML_API_ASYNC);
+    for (gml_stream i = 0; i < 5; i++)
+        work_and_give(bench, block[i], 3 + i);
+    CHECK_EQUAL(take_on(bench, 5 * BLOCK, 9, GML_API_ASYNC), block[0]);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1); /* one event over the whole context */
+    close_bench(bench);
+}
+
+/* The two halves of every chunk are freed on different streams; then the chunks go elsewhere. */
+static void test_chunks_wait_for_all_their_streams(void)
+{
+    enum { HALVES = 140 };
+    test_bench bench = stream_bench(HALVES);
+    uintptr_t half[HALVES];
+    for (unsigned i = 0; i < HALVES; i++)
+        half[i] = take_on(bench, GML_MIB, 1 + i % 2 * 4, GML_API_ASYNC);
+    for (unsigned i = 0; i < HALVES; i++)
+        work_and_give(bench, half[i], 1 + i % 2 * 4);
+    uintptr_t all = take_on(bench, HALVES * GML_MIB, 6, GML_API_ASYNC);
+    CHECK(all != half[0]);
+    CHECK_EQUAL(stats_of(bench).place_stitch, 1);
+    close_bench(bench);
+}
+
+static void test_stitched_chunks_are_waited_for(void)
+{
+    test_bench bench = stream_bench(32);
+    uintptr_t block[16];
+    for (int i = 0; i < 16; i++)
+        block[i] = take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
+    for (int i = 0; i < 16; i += 2)
+        work_and_give(bench, block[i], 1);
+    (void)take_on(bench, 16 * GML_MIB, 5, GML_API_ASYNC);
+    CHECK_EQUAL(stats_of(bench).place_stitch, 1);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1);
+    close_bench(bench);
+}
+
+static void test_an_extended_gap_is_waited_for(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t a = take_on(bench, 3 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, a, 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, BLOCK);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1);
+    close_bench(bench);
+}
+
+/* ---- unmapping ---- */
+
+/* What happens while the heap waits for the device, as if another thread did it. */
+static struct {
+    gml_device_ops ops;
+    gml_status (*sync)(gml_device *dev);
+    gml_heap *heap;
+    uintptr_t block; /* freed on stream 1 behind new work, once */
+} meanwhile;
+
+static gml_status sync_and_more(gml_device *dev)
+{
+    gml_status status = meanwhile.sync(dev);
+    uintptr_t block = meanwhile.block;
+    meanwhile.block = 0;
+    if (block != 0) {
+        gml_model_submit(dev, 1);
+        CHECK_EQUAL(gml_heap_free(meanwhile.heap, block, 1), GML_OK);
+    }
+    return status;
+}
+
+static void free_during_sync(test_bench bench, uintptr_t block)
+{
+    meanwhile.ops = *bench.device->ops;
+    meanwhile.sync = bench.device->ops->sync;
+    meanwhile.ops.sync = sync_and_more;
+    meanwhile.heap = bench.heap;
+    meanwhile.block = block;
+    bench.device->ops = &meanwhile.ops;
+}
+
+static void test_trim_leaves_unfinished_work_alone(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[3];
+    uint64_t released = 0;
+    take_apart(bench, 1, block);
+    work_and_give(bench, block[0], 1);
+    free_during_sync(bench, block[1]);
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    verify(bench);
+    CHECK_EQUAL(released, BLOCK); /* the second block came free meanwhile, and its work goes on */
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    verify(bench);
+    CHECK_EQUAL(released, BLOCK);
+    close_bench(bench);
+}
+
+/* Sizes that never return make one arena after another, each used by work that is never over. */
+static void test_dropped_arenas_are_finished_with(void)
+{
+    test_bench bench = stream_bench(1024);
+    for (uint64_t i = 0; i < 120; i++) {
+        gml_stream stream = 3 + i % 4;
+        uintptr_t pin = take_on(bench, (100 + i % 7) * GML_MIB, stream, GML_API_ASYNC);
+        uintptr_t big = take_on(bench, (200 + 2 * (i % 97)) * GML_MIB, stream, GML_API_ASYNC);
+        work_and_give(bench, pin, stream);
+        work_and_give(bench, big, stream);
+    }
+    CHECK(calls(bench, GML_CALL_unmap) > 0);
+    close_bench(bench);
+}
+
+int main(void)
+{
+    RUN(test_an_older_event_is_not_enough);
+    RUN(test_a_wait_counts_for_what_it_covers);
+    RUN(test_a_completed_event_counts_for_what_it_covers);
+    RUN(test_own_streams_of_threads_are_not_one);
+    RUN(test_merged_ranges_wait_for_both);
+    RUN(test_many_streams_become_the_device);
+    RUN(test_chunks_wait_for_all_their_streams);
+    RUN(test_stitched_chunks_are_waited_for);
+    RUN(test_an_extended_gap_is_waited_for);
+    RUN(test_trim_leaves_unfinished_work_alone);
+    RUN(test_dropped_arenas_are_finished_with);
+    return 0;
+}
