@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a GPT-2 of 355 M parameters on bytes of Python's own standard library, in padded batches of
-varying length: the everyday training loop whose memory fragments. No downloads, no arguments.
+"""Trains a GPT-2 of 355 M parameters on bytes of Python's own standard library, in batches padded to their
+longest document: the everyday training loop whose memory fragments. No downloads, no arguments.
 
     gml-run --simulate h100 python docs/examples/train_gpt2.py
 """
@@ -15,7 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 
 class Modules(Dataset):
-    """Pieces of source files; how long a piece is follows from where the file ends."""
+    """Pieces of source files, most of them short and a few long, as documents are."""
 
     def __init__(self, seed: int, count: int) -> None:
         files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
@@ -24,7 +24,7 @@ class Modules(Dataset):
         while len(self.pieces) < count:
             text = rng.choice(files).read_bytes()
             start = rng.randrange(max(1, len(text) - 32))
-            self.pieces.append(text[start : start + rng.choice((128, 256, 512, 768, 1024))])
+            self.pieces.append(text[start : start + min(1024, int(rng.lognormvariate(6.0, 0.7)))])
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -39,6 +39,12 @@ def pad(pieces: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, labels
 
 
+def compute_loss(model: GPT2LMHeadModel, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    ids, labels = ids.cuda(non_blocking=True), labels.cuda(non_blocking=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return model(input_ids=ids, labels=labels).loss
+
+
 def main() -> None:
     random.seed(0)
     torch.manual_seed(0)
@@ -46,17 +52,18 @@ def main() -> None:
     with torch.device("cuda"):
         model = GPT2LMHeadModel(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    loader = DataLoader(Modules(1, 320), batch_size=8, collate_fn=pad, num_workers=2, pin_memory=True)
+    loader = DataLoader(Modules(1, 240), batch_size=8, collate_fn=pad, num_workers=2, pin_memory=True)
+    held_out = DataLoader(Modules(2, 48), batch_size=16, collate_fn=pad, pin_memory=True)
     for step, (ids, labels) in enumerate(loader, 1):
-        ids, labels = ids.cuda(non_blocking=True), labels.cuda(non_blocking=True)
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = model(input_ids=ids, labels=labels).loss
+        loss = compute_loss(model, ids, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if step % 10 == 0:
-            print(f"step {step}: batch of {tuple(ids.shape)}, loss {loss.item():.3f}", flush=True)
+            with torch.no_grad():
+                check = torch.stack([compute_loss(model, *batch) for batch in held_out]).mean()
+            print(f"step {step}: batch of {tuple(ids.shape)}, loss {loss:.3f}, held out {check:.3f}", flush=True)
 
 
 if __name__ == "__main__":
