@@ -14,7 +14,13 @@ from gml_run.cli.view import Launch, run_plain, run_with_dock
 from gml_run.config import RunOptions
 from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
-from gml_run.launch.environment import preload_value, run_variables, safe_folders, user_environment
+from gml_run.launch.environment import (
+    preload_value,
+    run_variables,
+    safe_folders,
+    simulation_variables,
+    user_environment,
+)
 from gml_run.launch.process import Ending, end_like
 from gml_run.launch.rundir import local_rank_of, make_run_directory
 from gml_run.launch.signals import SignalInbox
@@ -112,6 +118,8 @@ def prepare_environment(
     simulate = options.simulation is not None
     if options.simulation is not None and options.simulation.size_bytes is None:
         result.pop("GML_SIM_SIZE", None)  # it would be that of a gml-run around this one
+    if simulate:
+        result |= simulation_variables(native, environ)
     result["LD_PRELOAD"] = preload_value(native, simulate, environ.get("LD_PRELOAD", ""), safe_folders(native))
     return result
 

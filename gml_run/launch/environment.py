@@ -49,6 +49,14 @@ def run_variables(options: RunOptions, run_dir: str | None) -> dict[str, str]:
     return variables
 
 
+def simulation_variables(native: Native, user: Mapping[str, str]) -> dict[str, str]:
+    """What programs need to find the simulated driver by path: Triton (torch.compile) links against it."""
+    if not native.simulated or "TRITON_LIBCUDA_PATH" in user:
+        return {}
+    driver = next(path for path in native.simulated if os.path.basename(path) == "libcuda.so.1")
+    return {"TRITON_LIBCUDA_PATH": os.path.dirname(driver)}
+
+
 def preload_value(native: Native, simulate: bool, user_value: str, safe: Mapping[str, str]) -> str:
     """LD_PRELOAD: our libraries first, then what the user had. `safe` maps folders to loadable ones."""
     ours = [native.shim, *(native.simulated if simulate else ())]
