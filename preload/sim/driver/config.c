@@ -22,15 +22,15 @@ static const char *text(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* "80G", "512MiB", "84942979072": binary units; 0 when it is no size. */
-static size_t parse_size(const char *value)
+/* Binary units; 0 when it is no size. */
+size_t sim_size_parse(const char *value)
 {
     char *end;
     double number = strtod(value, &end);
     static const char units[] = "KMGT";
     const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
     if (number < 0) return 0;
-    if (!unit) return *end ? 0 : (size_t)strtoull(value, NULL, 0);
+    if (!unit) return *end && *end != ',' ? 0 : (size_t)strtoull(value, NULL, 0);
     for (long i = 0; i <= unit - units; i++) number *= 1024;
     return (size_t)number;
 }
@@ -39,10 +39,10 @@ static void read_sizes(void)
 {
     const char *value = text("GML_SIM_SIZE");
     if (!value) value = text("GML_SIM_MEMORY");
-    config.total_bytes = value ? parse_size(value) : 0;
+    config.total_bytes = value ? sim_size_parse(value) : 0;
     if (!config.total_bytes) config.total_bytes = config.profile->total_bytes;
     value = text("GML_SIM_VA");
-    config.va_bytes = value ? parse_size(value) : (size_t)1 << 47;
+    config.va_bytes = value ? sim_size_parse(value) : (size_t)1 << 47;
     value = text("GML_SIM_DEVICES");
     config.devices = value ? atoi(value) : 1;
     if (config.devices < 1) config.devices = 1;

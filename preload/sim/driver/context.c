@@ -283,6 +283,7 @@ DRIVER(cuCtxSynchronize, (void))
     if (result == CUDA_SUCCESS) {
         sim_ctx_wait_locked(ctx);
         sim_pool_relax_locked();
+        sim_breathe_locked(1000);
         result = ctx->sticky;
     }
     sim_unlock();

@@ -132,3 +132,8 @@ CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op)
     }
     return CUDA_SUCCESS;
 }
+
+CUresult sim_touch_locked(struct sim_ctx *ctx, const struct sim_op *op)
+{
+    return check_locked(ctx, op->u.touch.va, op->u.touch.bytes, "library work");
+}

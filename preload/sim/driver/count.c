@@ -91,7 +91,11 @@ static void write_report(void)
     for (int i = 0; i < config->devices; i++)
         fprintf(out, "%s{\"used_bytes\": %zu, \"peak_bytes\": %zu}", i ? ", " : "", gml_sim_used_bytes(i),
                 gml_sim_peak_bytes(i));
-    fprintf(out, "],\n \"virtual_ns\": %llu,\n \"calls\": {", (unsigned long long)gml_sim_now_ns());
+    size_t handles, reservations, maps, allocations;
+    gml_sim_ledger(&handles, &reservations, &maps, &allocations);
+    fprintf(out, "],\n \"held_at_exit\": {\"handles\": %zu, \"reservations\": %zu, \"maps\": %zu, \"allocations\": %zu},",
+            handles, reservations, maps, allocations);
+    fprintf(out, "\n \"virtual_ns\": %llu,\n \"calls\": {", (unsigned long long)gml_sim_now_ns());
     write_counts(out, false);
     fprintf(out, "},\n \"unfilled\": {");
     write_counts(out, true);

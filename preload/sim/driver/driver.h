@@ -64,6 +64,7 @@ struct sim_config {
 
 /* Reads the environment once, at the first call. */
 const struct sim_config *sim_config_get(void);
+size_t sim_size_parse(const char *text); /* "80G", "512MiB", "84942979072"; ends at a comma */
 
 /* ---- counters and report (count.c) ---- */
 
@@ -76,7 +77,11 @@ struct sim_counter {
 
 struct sim_counter *sim_counter_get(const char *name);
 void sim_report_arm(void); /* writes sim-<pid>.json at exit if there is a run directory */
-CUresult sim_fault_check(const char *name, uint64_t call); /* GML_SIM_FAULTS (fault.c) */
+/* Faults on demand (fault.c): what the call answers instead; may sleep. Halfway faults let a call over
+ * several maps act on the first half of them before it fails. */
+CUresult sim_fault_check(const char *name, uint64_t call);
+CUresult sim_fault_halfway(void);
+size_t sim_fault_foreign_bytes(void); /* held by "another process" after so many physical allocations */
 void sim_fault_read(void);
 extern _Atomic bool sim_faults_on;
 
@@ -108,6 +113,7 @@ void *sim_object_new_locked(enum sim_kind kind);
 void sim_object_free_locked(void *object);
 /* The object behind a handle from outside, or NULL. */
 void *sim_object_get_locked(enum sim_kind kind, const void *handle);
+void sim_object_each_locked(enum sim_kind kind, void (*see)(const void *object, void *context), void *context);
 
 /* ---- physical memory (phys.c) ---- */
 
@@ -129,6 +135,7 @@ struct sim_phys {
 };
 
 CUresult sim_phys_new_locked(int device, size_t bytes, bool pooled, struct sim_phys **out);
+size_t sim_phys_held_locked(void); /* handles that the program has not released */
 void sim_phys_unref_locked(struct sim_phys *phys); /* frees it when nothing refers to it any more */
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes);
 bool sim_phys_write(struct sim_phys *phys, size_t at, const void *src, size_t bytes);
@@ -239,6 +246,7 @@ enum sim_op_kind {
     SIM_OP_RECORD,
     SIM_OP_WAIT,
     SIM_OP_FREE,
+    SIM_OP_TOUCH,
     SIM_OP_EMPTY
 };
 
@@ -278,6 +286,10 @@ struct sim_op {
             uintptr_t va;
             uint64_t id; /* of the range, so that a stale free finds nothing */
         } free;
+        struct {
+            uintptr_t va;
+            size_t bytes;
+        } touch;
     } u;
 };
 
@@ -319,6 +331,7 @@ CUresult sim_submit_locked(struct sim_stream *stream, const struct sim_op *op);
 struct sim_stream *sim_ctx_helper_locked(struct sim_ctx *ctx); /* a stream of its own, non-blocking */
 void sim_wait_until_locked(struct sim_stream *stream, uint64_t seq);
 void sim_ctx_wait_locked(struct sim_ctx *ctx);
+void sim_breathe_locked(unsigned us); /* called by every synchronisation of the API */
 bool sim_stream_idle_locked(const struct sim_stream *stream);
 void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op);
 void sim_op_drop_locked(struct sim_op *op);
@@ -400,6 +413,7 @@ void sim_pool_relax_locked(void); /* at a synchronisation: give back what is ove
 
 CUresult sim_copy_locked(struct sim_ctx *ctx, const struct sim_op *op);
 CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op);
+CUresult sim_touch_locked(struct sim_ctx *ctx, const struct sim_op *op);
 
 /* ---- ordering oracle (oracle.c) ---- */
 

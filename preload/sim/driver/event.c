@@ -173,6 +173,7 @@ DRIVER(cuEventSynchronize, (CUevent handle))
         sim_host_knows_locked(&seen);
         sim_clock_clear(&seen);
         sim_pool_relax_locked();
+        sim_breathe_locked(80);
         result = ctx->sticky;
     }
     sim_unlock();

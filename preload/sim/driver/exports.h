@@ -18,11 +18,16 @@ GML_SIM_EXPORT size_t gml_sim_context_bytes(int device);
 GML_SIM_EXPORT uint64_t gml_sim_now_ns(void);
 /* How often a driver, runtime or library entry point was called so far. */
 GML_SIM_EXPORT uint64_t gml_sim_calls(const char *name);
+/* What the program holds now: handles with a reference of its own, reservations, maps in them, and plain
+ * or stream-ordered allocations. Any pointer may be NULL. */
+GML_SIM_EXPORT void gml_sim_ledger(size_t *handles, size_t *reservations, size_t *maps, size_t *allocations);
 /* For the ordering oracle: a range was freed (0) or handed out again (1) on `stream`, a driver stream
  * handle; UINT64_MAX when the caller named none. See gml_note in device/device.h. */
 GML_SIM_EXPORT void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t stream);
 
-/* For the simulated runtime and libraries. */
+/* For the simulated runtime and libraries. `gml_sim_touch` has a library's work on a stream touch memory:
+ * device memory without access there is an illegal access; what is no device memory is passed over. */
+GML_SIM_EXPORT int gml_sim_touch(const void *pointer, size_t bytes, void *stream);
 GML_SIM_EXPORT _Atomic uint64_t *gml_sim_counter(const char *name);
 GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);
 GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by a matrix product */

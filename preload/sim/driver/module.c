@@ -299,17 +299,29 @@ DRIVER(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, voi
     return config ? launch(ctx, function, config->hStream) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What a simulated library (cuBLAS, cuDNN, …) does on a stream. */
-int gml_sim_launch(void *stream_handle, int writes)
+/* ---- what a simulated library (cuBLAS, cuDNN, …) does on a stream ---- */
+
+static int library_work(void *stream_handle, const struct sim_op *op)
 {
     struct sim_ctx *ctx;
-    const struct sim_op op = {.kind = writes ? SIM_OP_KERNEL : SIM_OP_EMPTY};
     struct sim_stream *stream;
     CUresult result = sim_ctx_current(&ctx);
     if (result != CUDA_SUCCESS) return (int)result;
     sim_lock();
     result = sim_stream_get_locked(ctx, stream_handle, &stream);
-    if (result == CUDA_SUCCESS) result = sim_submit_locked(stream, &op);
+    if (result == CUDA_SUCCESS) result = sim_submit_locked(stream, op);
     sim_unlock();
     return (int)result;
+}
+
+int gml_sim_launch(void *stream, int writes)
+{
+    const struct sim_op op = {.kind = writes ? SIM_OP_KERNEL : SIM_OP_EMPTY};
+    return library_work(stream, &op);
+}
+
+int gml_sim_touch(const void *pointer, size_t bytes, void *stream)
+{
+    const struct sim_op op = {.kind = SIM_OP_TOUCH, .u.touch = {(uintptr_t)pointer, bytes}};
+    return bytes ? library_work(stream, &op) : 0;
 }

@@ -80,3 +80,12 @@ void *sim_object_get_locked(enum sim_kind kind, const void *handle)
     }
     return NULL;
 }
+
+void sim_object_each_locked(enum sim_kind kind, void (*see)(const void *object, void *context), void *context)
+{
+    for (unsigned k = 0; k < kinds[kind].slabs; k++)
+        for (size_t i = 0; i < (size_t)FIRST_SLAB << k; i++) {
+            const struct sim_object *object = (const struct sim_object *)(void *)(kinds[kind].base[k] + i * stride(kind));
+            if (object->magic == MAGIC) see(object, context);
+        }
+}

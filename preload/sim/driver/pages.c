@@ -5,6 +5,7 @@
  * loads. Every range and every map covers whole chunks. */
 #define _GNU_SOURCE
 #include "sim/driver/driver.h"
+#include "sim/driver/exports.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,4 +137,19 @@ bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device)
         va = page.map->va + page.map->bytes;
     }
     return true;
+}
+
+void gml_sim_ledger(size_t *handles, size_t *reservations, size_t *maps, size_t *allocations)
+{
+    size_t reserved = 0, mapped = 0, plain = 0;
+    sim_lock();
+    for (const struct sim_range *range = ranges; range; range = range->next) {
+        if (range->kind == SIM_RANGE_RESERVED) reserved++, mapped += range->maps;
+        else plain++;
+    }
+    if (handles) *handles = sim_phys_held_locked();
+    sim_unlock();
+    if (reservations) *reservations = reserved;
+    if (maps) *maps = mapped;
+    if (allocations) *allocations = plain;
 }

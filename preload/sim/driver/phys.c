@@ -54,6 +54,7 @@ bool sim_budget_take_locked(int device, size_t bytes)
 {
     const struct sim_config *config = sim_config_get();
     struct sim_device *d = &sim.device[device];
+    if (sim_faults_on) d->foreign = sim_fault_foreign_bytes();
     size_t held = d->used + d->foreign + d->contexts * config->profile->context_bytes;
     if (held > config->total_bytes || bytes > config->total_bytes - held) return false;
     d->used += bytes;
@@ -94,6 +95,19 @@ void sim_phys_unref_locked(struct sim_phys *phys)
     sim_phys_zero(phys, 0, sim_round_up(phys->bytes, 4096));
     sim_marks_free_locked(phys);
     sim_object_free_locked(phys);
+}
+
+static void count_held(const void *object, void *context)
+{
+    const struct sim_phys *phys = object;
+    if (phys->refs) (*(size_t *)context)++;
+}
+
+size_t sim_phys_held_locked(void)
+{
+    size_t count = 0;
+    sim_object_each_locked(SIM_PHYS, count_held, &count);
+    return count;
 }
 
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes)

@@ -55,6 +55,7 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
         range = sim_range_find_locked(op->u.free.va);
         if (range && range->id == op->u.free.id) sim_allocation_free_locked(range);
         break;
+    case SIM_OP_TOUCH: sim_touch_locked(stream->ctx, op); break;
     case SIM_OP_KERNEL: sim.launches++; break;
     case SIM_OP_EMPTY: break;
     }
@@ -184,6 +185,18 @@ void sim_wait_until_locked(struct sim_stream *stream, uint64_t seq)
     stream->refs++;
     while (stream->completed < seq) pthread_cond_wait(&sim.progress, &sim.lock);
     sim_stream_unref_locked(stream);
+}
+
+/* A synchronisation behind kernels takes a moment, as it does on a device: callers give up locks of their
+ * own for it (Python's interpreter lock), and threads that wait for those get their turn. */
+void sim_breathe_locked(unsigned us)
+{
+    static uint64_t seen;
+    if (seen == sim.launches) return;
+    seen = sim.launches;
+    sim_unlock();
+    usleep(us);
+    sim_lock();
 }
 
 /* Waiting gives the lock away, so the streams to wait for are noted first. */

@@ -144,6 +144,7 @@ DRIVER(cuStreamSynchronize, (CUstream handle))
         sim_host_knows_locked(&seen);
         sim_clock_clear(&seen);
         sim_pool_relax_locked();
+        sim_breathe_locked(80);
         result = owner->sticky;
     }
     sim_unlock();

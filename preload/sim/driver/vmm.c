@@ -144,6 +144,8 @@ DRIVER(cuMemUnmap, (CUdeviceptr ptr, size_t bytes))
     uintptr_t va = (uintptr_t)ptr;
     sim_lock();
     bool ok = whole_maps_locked(va, bytes);
+    CUresult halfway = sim_fault_halfway();
+    if (halfway) bytes /= 2;
     for (uintptr_t at = va; ok && at < va + bytes;) {
         struct sim_map *map = sim_page_locked(at).map;
         sim_oracle_unmap_locked(map);
@@ -153,6 +155,7 @@ DRIVER(cuMemUnmap, (CUdeviceptr ptr, size_t bytes))
     }
     sim_unlock();
     if (ok) cost(COST_UNMAP, bytes);
+    if (halfway) return halfway;
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -176,6 +179,8 @@ DRIVER(cuMemSetAccess, (CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *de
     uintptr_t va = (uintptr_t)ptr;
     sim_lock();
     bool ok = whole_maps_locked(va, bytes);
+    CUresult halfway = sim_fault_halfway();
+    if (halfway) bytes /= 2;
     for (uintptr_t at = va; ok && at < va + bytes;) {
         struct sim_map *map = sim_page_locked(at).map;
         for (size_t i = 0; i < count; i++)
@@ -186,6 +191,7 @@ DRIVER(cuMemSetAccess, (CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *de
     if (ok) sim_history_add_locked("cuMemSetAccess", va, bytes, count);
     sim_unlock();
     if (ok) cost(COST_ACCESS, bytes);
+    if (halfway) return halfway;
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

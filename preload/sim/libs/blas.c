@@ -71,31 +71,52 @@ static int product(struct blas *blas, int64_t m, int64_t n, int64_t k, int64_t b
     return sim_library_product(blas->stream, m, n, k, batch) ? CUBLAS_EXECUTION_FAILED : CUBLAS_SUCCESS;
 }
 
-/* Only the sizes and the batch count matter; matrices and factors are passed over. */
+/* A product of nothing touches nothing. */
+static int product_of(struct blas *blas, int64_t m, int64_t n, int64_t k, int64_t batch, const void *a, const void *b,
+                      const void *c)
+{
+    if (blas && m > 0 && n > 0 && k > 0 && batch > 0 && sim_library_operands(blas->stream, a, b, c))
+        return CUBLAS_EXECUTION_FAILED;
+    return product(blas, m, n, k, batch);
+}
+
+/* Only the sizes, the matrices and the batch count matter; factors and strides are passed over. */
 #define GEMM(name)                                                                                        \
-    LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha))           \
+    LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
+                   const void *a, int lda, const void *b, int ldb, const void *beta, void *c, int ldc))   \
     {                                                                                                     \
-        (void)ta, (void)tb, (void)alpha;                                                                  \
+        (void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc;                     \
         COUNT(name);                                                                                      \
-        return product(blas, m, n, k, 1);                                                                 \
+        return product_of(blas, m, n, k, 1, a, b, c);                                                     \
     }
 GEMM(cublasSgemm_v2)
 GEMM(cublasDgemm_v2)
 GEMM(cublasCgemm_v2)
 GEMM(cublasZgemm_v2)
 GEMM(cublasHgemm)
-GEMM(cublasSgemmEx)
-GEMM(cublasGemmEx)
+
+#define GEMM_TYPED(name)                                                                                  \
+    LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
+                   const void *a, int type_a, int lda, const void *b, int type_b, int ldb,                \
+                   const void *beta, void *c, int type_c, int ldc))                                       \
+    {                                                                                                     \
+        (void)ta, (void)tb, (void)alpha, (void)type_a, (void)lda, (void)type_b, (void)ldb, (void)beta;    \
+        (void)type_c, (void)ldc;                                                                          \
+        COUNT(name);                                                                                      \
+        return product_of(blas, m, n, k, 1, a, b, c);                                                     \
+    }
+GEMM_TYPED(cublasSgemmEx)
+GEMM_TYPED(cublasGemmEx)
 
 #define GEMM_STRIDED(name)                                                                                \
     LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
                    const void *a, int lda, long long sa, const void *b, int ldb, long long sb,            \
                    const void *beta, void *c, int ldc, long long sc, int batch))                          \
     {                                                                                                     \
-        (void)ta, (void)tb, (void)alpha, (void)a, (void)lda, (void)sa, (void)b, (void)ldb, (void)sb;      \
-        (void)beta, (void)c, (void)ldc, (void)sc;                                                         \
+        (void)ta, (void)tb, (void)alpha, (void)lda, (void)sa, (void)ldb, (void)sb, (void)beta, (void)ldc; \
+        (void)sc;                                                                                         \
         COUNT(name);                                                                                      \
-        return product(blas, m, n, k, batch);                                                             \
+        return product_of(blas, m, n, k, batch, a, b, c);                                                          \
     }
 GEMM_STRIDED(cublasSgemmStridedBatched)
 GEMM_STRIDED(cublasDgemmStridedBatched)
@@ -123,8 +144,8 @@ LIBRARY(cublasGemmStridedBatchedEx,
          long long sa, const void *b, int type_b, int ldb, long long sb, const void *beta, void *c, int type_c, int ldc,
          long long sc, int batch))
 {
-    (void)ta, (void)tb, (void)alpha, (void)a, (void)type_a, (void)lda, (void)sa, (void)b, (void)type_b, (void)ldb;
-    (void)sb, (void)beta, (void)c, (void)type_c, (void)ldc, (void)sc;
+    (void)ta, (void)tb, (void)alpha, (void)type_a, (void)lda, (void)sa, (void)type_b, (void)ldb, (void)sb;
+    (void)beta, (void)type_c, (void)ldc, (void)sc;
     COUNT(cublasGemmStridedBatchedEx);
-    return product(blas, m, n, k, batch);
+    return product_of(blas, m, n, k, batch, a, b, c);
 }

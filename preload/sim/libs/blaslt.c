@@ -137,10 +137,11 @@ LIBRARY(cublasLtMatmul,
          struct layout *lb, const void *beta, const void *c, struct layout *lc, void *e, struct layout *le,
          const void *algorithm, void *workspace, size_t workspace_bytes, void *stream))
 {
-    (void)handle, (void)alpha, (void)a, (void)b, (void)lb, (void)beta, (void)c, (void)lc, (void)e, (void)algorithm;
-    (void)workspace, (void)workspace_bytes;
+    (void)handle, (void)alpha, (void)lb, (void)beta, (void)c, (void)lc, (void)algorithm, (void)workspace;
+    (void)workspace_bytes;
     COUNT(cublasLtMatmul);
     if (!d || !la || !le) return LT_INVALID_VALUE;
+    if (le->rows && le->columns && sim_library_operands(stream, a, b, e)) return LT_EXECUTION_FAILED;
     int64_t k = (int64_t)(d->transpose_a ? la->rows : la->columns);
     int result = sim_library_product(stream, (int64_t)le->rows, (int64_t)le->columns, k, le->batch);
     return result ? LT_EXECUTION_FAILED : LT_SUCCESS;

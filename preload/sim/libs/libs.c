@@ -21,6 +21,17 @@ int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t b
     return result;
 }
 
+int sim_library_operands(void *stream, const void *a, const void *b, const void *c)
+{
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    if (!drv) return (int)error;
+    if (!drv->touch) return 0;
+    int result = drv->touch(a, 1, stream);
+    if (!result) result = drv->touch(b, 1, stream);
+    return result ? result : drv->touch(c, 1, stream);
+}
+
 int sim_library_new(void **out, size_t bytes)
 {
     *out = calloc(1, bytes);

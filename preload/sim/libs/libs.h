@@ -19,6 +19,8 @@
 int sim_library_launch(void *stream);
 /* Work of a product of m x k and k x n matrices, `batch` times. */
 int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch);
+/* The work touches these matrices: one whose memory is not mapped for the device is an illegal access. */
+int sim_library_operands(void *stream, const void *a, const void *b, const void *c);
 /* A zeroed object of a library; handles of the libraries are plain memory. */
 int sim_library_new(void **out, size_t bytes);
 

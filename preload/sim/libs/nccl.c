@@ -136,7 +136,9 @@ static int copy(void *dst, const void *src, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error;
     const struct driver_table *drv = sim_driver(&error);
-    if (!drv || !drv->launch) return NCCL_UNHANDLED_CUDA_ERROR;
+    if (!drv || !drv->launch || !drv->touch) return NCCL_UNHANDLED_CUDA_ERROR;
+    if ((src && drv->touch(src, bytes, stream)) || (dst && drv->touch(dst, bytes, stream)))
+        return NCCL_UNHANDLED_CUDA_ERROR;
     if (dst == src || !dst || !src) return drv->launch(stream, 0) ? NCCL_UNHANDLED_CUDA_ERROR : NCCL_SUCCESS;
     return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream) ? NCCL_UNHANDLED_CUDA_ERROR
                                                                               : NCCL_SUCCESS;

@@ -138,6 +138,7 @@ struct driver_table {
     void (*stub)(const char *, int);
     void (*work)(double);
     int (*launch)(void *, int);
+    int (*touch)(const void *, size_t, void *);
 };
 
 /* Loads the driver at first use; NULL (with the error) when there is none. */

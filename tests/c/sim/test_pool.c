@@ -194,18 +194,6 @@ static void test_entry_points_by_version(void)
     CHECK_EQUAL(cuGetProcAddress_v2("cuInit", &plain, 99000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void test_faults_on_demand(void)
-{
-    use_device();
-    CUdeviceptr va;
-    CHECK_EQUAL(cuMemAlloc_v2(&va, CHUNK), 0);
-    CHECK_EQUAL(cuMemAlloc_v2(&va, CHUNK), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_EQUAL(cuMemAlloc_v2(&va, CHUNK), 0);
-    CHECK_EQUAL(cuMemFree_v2(va), 0);
-    CHECK_EQUAL(cuMemFree_v2(va), CUDA_ERROR_UNKNOWN);
-    CHECK_EQUAL(gml_sim_calls("cuMemAlloc"), 3);
-}
-
 int main(void)
 {
     RUN_SIM(test_pool_figures);
@@ -219,6 +207,5 @@ int main(void)
     RUN_SIM(test_no_simulation_unless_asked_for);
     RUN_SIM(test_a_forked_child_cannot_use_it);
     RUN_SIM(test_entry_points_by_version);
-    run_on_device("test_faults_on_demand", test_faults_on_demand, "GML_SIM_FAULTS=cuMemAlloc:2=2,cuMemFree:2+=999");
     return 0;
 }
