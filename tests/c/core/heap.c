@@ -146,6 +146,25 @@ static void test_trim_releases_what_is_idle(void)
     close_bench(bench);
 }
 
+static void test_memory_that_stayed_idle_is_released(void)
+{
+    test_bench bench = small_bench(512);
+    uintptr_t kept = take(bench, 4 * GML_MIB), once = take(bench, 60 * GML_MIB);
+    uint64_t released = 0;
+    give(bench, once);
+    CHECK_EQUAL(gml_heap_release_idle(bench.heap, &released), GML_OK); /* it was in use since the last call */
+    CHECK_EQUAL(released, 0);
+    uintptr_t again = take(bench, 20 * GML_MIB);
+    give(bench, again);
+    CHECK_EQUAL(gml_heap_release_idle(bench.heap, &released), GML_OK);
+    CHECK_EQUAL(released, 40 * GML_MIB);
+    verify(bench);
+    CHECK_EQUAL(gml_heap_release_idle(bench.heap, &released), GML_OK);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 4 * GML_MIB);
+    give(bench, kept);
+    close_bench(bench);
+}
+
 /* ---- streams: work stays unfinished until the test ends it ---- */
 
 static void test_same_stream_reuses_at_once(void)
@@ -414,6 +433,32 @@ static void test_address_space_stays_bounded(void)
     close_bench(bench);
 }
 
+/* Random sizes on a device that is nearly full stitch one arena after another: the coldest go. */
+static void test_cold_arenas_are_dropped(void)
+{
+    enum { BLOCKS = 40, STEPS = 6000 };
+    test_bench bench = small_bench(256);
+    uintptr_t block[BLOCKS] = {0};
+    uint64_t seed = 5;
+    for (unsigned step = 0; step < STEPS; step++) {
+        uint64_t i = random_below(&seed, BLOCKS), mib = 1 + random_below(&seed, 24);
+        if (random_below(&seed, 12) == 0)
+            mib *= 6;
+        if (block[i] == 0) {
+            gml_status status = gml_heap_alloc(bench.heap, mib * GML_MIB, 0, GML_API_ASYNC, &block[i]);
+            CHECK(status == GML_OK || status == GML_OUT_OF_MEMORY);
+        } else {
+            CHECK_EQUAL(gml_heap_free(bench.heap, block[i], 0), GML_OK);
+            block[i] = 0;
+        }
+        gml_model_usage usage = gml_model_usage_of(bench.device);
+        CHECK(usage.reserved_va_bytes <= 25 * 256 * GML_MIB);
+        CHECK(usage.mappings <= 8 * 128 + 1024 + 128);
+    }
+    CHECK(gml_model_usage_of(bench.device).calls[GML_CALL_unmap] > 0);
+    close_bench(bench);
+}
+
 int main(void)
 {
     RUN(test_blocks_share_a_chunk);
@@ -424,6 +469,7 @@ int main(void)
     RUN(test_refusals_change_nothing);
     RUN(test_limit_is_kept);
     RUN(test_trim_releases_what_is_idle);
+    RUN(test_memory_that_stayed_idle_is_released);
     RUN(test_same_stream_reuses_at_once);
     RUN(test_other_stream_waits_on_the_device);
     RUN(test_finished_work_needs_no_wait);
@@ -439,5 +485,6 @@ int main(void)
     RUN(test_under_pressure_there_is_no_budget);
     RUN(test_lookup_by_address);
     RUN(test_address_space_stays_bounded);
+    RUN(test_cold_arenas_are_dropped);
     return 0;
 }

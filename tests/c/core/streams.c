@@ -202,16 +202,27 @@ static void test_trim_leaves_unfinished_work_alone(void)
     close_bench(bench);
 }
 
-/* Sizes that never return make one arena after another, each used by work that is never over. */
+/* Random sizes on a device that is nearly full stitch one arena after another, each used by work that
+ * is never over, until the oldest must go. */
 static void test_dropped_arenas_are_finished_with(void)
 {
-    test_bench bench = stream_bench(1024);
-    for (uint64_t i = 0; i < 120; i++) {
+    enum { BLOCKS = 40, STEPS = 6000 };
+    test_bench bench = stream_bench(256);
+    uintptr_t block[BLOCKS] = {0};
+    uint64_t seed = 5;
+    for (unsigned step = 0; step < STEPS && calls(bench, GML_CALL_unmap) == 0; step++) {
+        uint64_t i = random_below(&seed, BLOCKS), mib = 1 + random_below(&seed, 24);
         gml_stream stream = 3 + i % 4;
-        uintptr_t pin = take_on(bench, (100 + i % 7) * GML_MIB, stream, GML_API_ASYNC);
-        uintptr_t big = take_on(bench, (200 + 2 * (i % 97)) * GML_MIB, stream, GML_API_ASYNC);
-        work_and_give(bench, pin, stream);
-        work_and_give(bench, big, stream);
+        if (random_below(&seed, 12) == 0)
+            mib *= 6;
+        if (block[i] == 0) {
+            gml_status status = gml_heap_alloc(bench.heap, mib * GML_MIB, stream, GML_API_ASYNC, &block[i]);
+            CHECK(status == GML_OK || status == GML_OUT_OF_MEMORY);
+        } else {
+            gml_model_submit(bench.device, stream);
+            CHECK_EQUAL(gml_heap_free(bench.heap, block[i], stream), GML_OK);
+            block[i] = 0;
+        }
     }
     CHECK(calls(bench, GML_CALL_unmap) > 0);
     close_bench(bench);
