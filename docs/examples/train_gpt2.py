@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from torch.utils.data import DataLoader, Dataset
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, logging
 
 
 class Modules(Dataset):
@@ -46,7 +46,7 @@ def compute_loss(model: GPT2LMHeadModel, ids: torch.Tensor, labels: torch.Tensor
 
 
 def main() -> None:
-    random.seed(0)
+    logging.set_verbosity_error()
     torch.manual_seed(0)
     config = GPT2Config(vocab_size=50257, n_embd=1024, n_layer=24, n_head=16, use_cache=False)
     with torch.device("cuda"):
