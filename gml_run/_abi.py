@@ -168,6 +168,7 @@ OPTIONS = (
     ("GML_GOAL", "balanced", "memory, balanced or throughput"),
     ("GML_LIMIT", "0", "most bytes to hold per device; 0 is no limit"),
     ("GML_MAX_DRIVER_TIME", "1", "percent of elapsed time that stitching may cost"),
+    ("GML_RELEASE_IDLE", "0", "give memory back to the driver that was idle for so many seconds; 0 keeps it"),
     ("GML_RUN_DIR", "", "run directory, absolute; empty: no telemetry file is written"),
     ("GML_CHECK", "0", "1: check the heap's invariants after every operation (slow; for tests)"),
     ("GML_SIM_PROFILE", "", "simulated device, such as h100; empty: the simulation is off"),

@@ -82,6 +82,7 @@ class RunOptions:
     simulation: Simulation | None = None
     limit_bytes: int | None = None
     max_driver_time: float | None = None
+    release_idle_s: int | None = None
     live: Live = Live.AUTO
     output: str | None = None
     metrics: str | None = None
@@ -112,6 +113,7 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         simulation=parse_simulation(simulate) if simulate else None,
         limit_bytes=_size("--limit", limit) if limit and limit != "0" else None,
         max_driver_time=_percent("--max-driver-time", share) if share else None,
+        release_idle_s=_seconds("--release-idle", idle) if (idle := text("release_idle")) else None,
         live=live,
         output=text("output"),
         metrics=text("metrics"),
@@ -119,6 +121,12 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         quiet=bool(values.get("quiet")),
         strict=bool(values.get("strict")),
     )
+
+
+def _seconds(option: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise GmlError("not a whole number of seconds", f"{option} {text}", "give one such as 60")
+    return int(text)
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

@@ -68,6 +68,14 @@ MAX_DRIVER_TIME = Spec(
     "PCT",
     "GML_MAX_DRIVER_TIME",
 )
+RELEASE_IDLE = Spec(
+    "release_idle",
+    ("--release-idle",),
+    "Give memory back to the device that was idle for so many seconds; without it, idle memory is kept for reuse.",
+    MEMORY,
+    "SECONDS",
+    "GML_RELEASE_IDLE",
+)
 SIMULATE = Spec(
     "simulate",
     ("--simulate",),

@@ -10,6 +10,7 @@
     X(GOAL, "balanced", "memory, balanced or throughput")                                        \
     X(LIMIT, "0", "most bytes to hold per device; 0 is no limit")                                \
     X(MAX_DRIVER_TIME, "1", "percent of elapsed time that stitching may cost")                   \
+    X(RELEASE_IDLE, "0", "give memory back to the driver that was idle for so many seconds; 0 keeps it") \
     X(RUN_DIR, "", "run directory, absolute; empty: no telemetry file is written")               \
     X(CHECK, "0", "1: check the heap's invariants after every operation (slow; for tests)")      \
     X(SIM_PROFILE, "", "simulated device, such as h100; empty: the simulation is off")           \

@@ -406,6 +406,24 @@ gml_status gml_heap_trim(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_rele
     return status;
 }
 
+gml_status gml_heap_release_idle(gml_heap *heap, uint64_t *out_released_bytes)
+{
+    gml_status status = GML_OK;
+    *out_released_bytes = 0;
+    gml_lock_acquire(&heap->grow_lock);
+    gml_lock_acquire(&heap->lock);
+    uint64_t idle_bytes = heap->captures != 0 ? 0 : heap->free_low * heap->dev->chunk_bytes;
+    uint64_t reserved_bytes = heap->stats->reserved_bytes;
+    heap->free_low = heap->free_chunks;
+    if (idle_bytes != 0)
+        gml_streams_poll_all(heap);
+    gml_lock_release(&heap->lock);
+    if (idle_bytes != 0)
+        status = gml_trim_chunks(heap, reserved_bytes - idle_bytes, out_released_bytes);
+    gml_lock_release(&heap->grow_lock);
+    return status;
+}
+
 void gml_heap_stream_destroyed(gml_heap *heap, gml_stream stream)
 {
     gml_lock_acquire(&heap->lock);

@@ -63,6 +63,11 @@ bool gml_heap_covers(gml_heap *heap, uintptr_t address);
  * most `keep_bytes` are reserved, or nothing more can go. Makes no device call while capturing. */
 GML_CHECKED gml_status gml_heap_trim(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_released_bytes);
 
+/* Releases as much as was idle at every moment since the last call (or since the heap began), without
+ * waiting for any work: called at intervals, it gives back what the program no longer needs. Makes no
+ * device call while capturing. */
+GML_CHECKED gml_status gml_heap_release_idle(gml_heap *heap, uint64_t *out_released_bytes);
+
 /* The stream's handle is about to become invalid; call before the driver destroys it. */
 void gml_heap_stream_destroyed(gml_heap *heap, gml_stream stream);
 

@@ -219,6 +219,7 @@ struct gml_heap {
     uint64_t *free_bits; /* chunk exists and is free */
     uint64_t *exist_bits;
     uint64_t free_chunks; /* read without the lock by gml_heap_idle_bytes */
+    uint64_t free_low; /* fewest free chunks since the last gml_heap_release_idle */
     uint64_t stitched_chunks; /* those that count as stitched, see gml_chunk_is_stitched */
     uint64_t mapping_count;
 
@@ -260,7 +261,10 @@ static inline void gml_stats_end(gml_heap *heap)
 /* heap->free_chunks is read without the lock by gml_heap_idle_bytes. */
 static inline void gml_count_free(gml_heap *heap, int64_t change)
 {
-    __atomic_store_n(&heap->free_chunks, heap->free_chunks + (uint64_t)change, __ATOMIC_RELAXED);
+    uint64_t count = heap->free_chunks + (uint64_t)change;
+    __atomic_store_n(&heap->free_chunks, count, __ATOMIC_RELAXED);
+    if (count < heap->free_low)
+        heap->free_low = count;
 }
 
 /* A chunk counts where its live bytes are, else as stitched if any stitched arena maps it. */

@@ -71,6 +71,17 @@ static void obey_threshold(gml_shim_device *device)
     }
 }
 
+/* The option's interval is also the time that memory must have been idle. */
+static void release_idle(const gml_shim *shim, gml_shim_device *device)
+{
+    uint64_t now = gml_os_coarse_ns(), released = 0;
+    if (shim->release_idle_ns == 0 || now - atomic_load(&device->released_ns) < shim->release_idle_ns)
+        return;
+    atomic_store(&device->released_ns, now);
+    gml_status ignored = gml_heap_release_idle(device->heap, &released);
+    (void)ignored;
+}
+
 /* The device itself is asked only when a peak of what we see has risen by so much since. */
 static void look_if_risen(gml_shim *shim, gml_shim_device *device, uint64_t rise_bytes)
 {
@@ -88,6 +99,7 @@ static void refresh(gml_shim *shim, gml_shim_device *device)
     if (gml_shim_state(device) == GML_DEVICE_SERVING) {
         gml_stats stats;
         obey_threshold(device);
+        release_idle(shim, device);
         gml_heap_stats(device->heap, &stats);
         gml_heap_map(device->heap, block->map, sizeof block->map);
     }

@@ -65,6 +65,7 @@ static void read_options(gml_shim *shim)
     shim->goal = goal_of(gml_config_text(GML_OPTION_GOAL));
     shim->max_driver_time_ppm = driver_time_ppm(gml_config_text(GML_OPTION_MAX_DRIVER_TIME));
     (void)gml_config_parse_size(gml_config_text(GML_OPTION_LIMIT), &shim->limit_bytes);
+    shim->release_idle_ns = gml_config_number(GML_OPTION_RELEASE_IDLE, 0) * 1000000000u;
 }
 
 /* ---- the state ---- */

@@ -51,6 +51,7 @@ typedef struct gml_shim_device {
     gml_cuda_device cuda;
     _Atomic(cudaMemPool_t) default_pool;
     _Atomic bool own_pool; /* the program made a pool of its own the current one */
+    _Atomic uint64_t released_ns; /* when idle memory was given back last */
     _Atomic unsigned reuse_off; /* bit per cudaMemPoolReuse* attribute that the program set to 0 */
     _Atomic uint32_t peers; /* devices that may use this one's memory */
     gml_pool_marks marks;
@@ -65,6 +66,7 @@ typedef struct gml_shim {
     bool check;
     bool has_driver;
     uint64_t limit_bytes;
+    uint64_t release_idle_ns; /* give idle memory back at this interval; 0: never */
     gml_goal goal;
     uint64_t max_driver_time_ppm;
     gml_telemetry *telemetry;
