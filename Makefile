@@ -57,6 +57,7 @@ gen: setup ## write the files that are generated from the C lists
 	@$(BUILD)/tools/gen_abi abi > gml_run/_abi.py
 	@$(BUILD)/tools/gen_abi profiles > gml_run/_profiles.py
 	@$(BUILD)/tools/gen_abi hooks > docs/reference/hooked-symbols.md
+	@$(PY) docs/reference/make_options.py > docs/reference/options.md
 
 clean: ## remove what was built; .venv stays
 	rm -rf build
