@@ -166,8 +166,7 @@ typedef struct cudaIpcEventHandle_t {
     char reserved[64];
 } cudaIpcEventHandle_t;
 
-/* The members of cudaDeviceProp that a device fills, in ABI order. CUDA 12 has five more ints
- * (clock rates, modes); the texture and surface limits are one block here. */
+/* cudaDeviceProp of CUDA 13, in ABI order; the texture and surface limits are one block here. */
 typedef struct cudaDeviceProp13 {
     char name[256];
     CUuuid uuid;
@@ -206,5 +205,44 @@ typedef struct cudaDeviceProp13 {
     int hostNumaMultinodeIpcSupported;
     int reserved[56];
 } cudaDeviceProp13;
+
+/* cudaDeviceProp of CUDA 12 (its cudaGetDeviceProperties_v2): clock rates and modes stand between. */
+typedef struct cudaDeviceProp12 {
+    char name[256];
+    CUuuid uuid;
+    char luid[8];
+    unsigned int luidDeviceNodeMask;
+    size_t totalGlobalMem, sharedMemPerBlock;
+    int regsPerBlock, warpSize;
+    size_t memPitch;
+    int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate;
+    size_t totalConstMem;
+    int major, minor;
+    size_t textureAlignment, texturePitchAlignment;
+    int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory;
+    int computeMode, maxTextureAndSurface[40]; /* maxTexture1D .. maxSurfaceCubemapLayered */
+    size_t surfaceAlignment;
+    int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver;
+    int asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize;
+    int persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported;
+    int globalL1CacheSupported, localL1CacheSupported;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID;
+    int hostNativeAtomicSupported, singleToDoublePrecisionPerfRatio, pageableMemoryAccess;
+    int concurrentManagedAccess, computePreemptionSupported, canUseHostPointerForRegisteredMem;
+    int cooperativeLaunch, cooperativeMultiDeviceLaunch;
+    size_t sharedMemPerBlockOptin;
+    int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost;
+    int maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+    size_t reservedSharedMemPerBlock;
+    int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported;
+    int timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+    unsigned int gpuDirectRDMAFlushWritesOptions;
+    int gpuDirectRDMAWritesOrdering;
+    unsigned int memoryPoolSupportedHandleTypes;
+    int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch;
+    int unifiedFunctionPointers;
+    int reserved[63];
+} cudaDeviceProp12;
 
 #endif

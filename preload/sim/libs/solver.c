@@ -22,6 +22,9 @@ DROPPER(cusolverDnDestroyParams)
 MAKER(cusolverDnCreateGesvdjInfo)
 DROPPER(cusolverDnDestroyGesvdjInfo)
 
+MAKER(cusolverDnCreateSyevjInfo)
+DROPPER(cusolverDnDestroySyevjInfo)
+
 LIBRARY(cusolverDnSetStream, (void *handle, void *stream))
 {
     (void)handle, (void)stream;
@@ -69,6 +72,10 @@ EIGEN(cusolverDnSsyevd_bufferSize)
 EIGEN(cusolverDnDsyevd_bufferSize)
 EIGEN(cusolverDnCheevd_bufferSize)
 EIGEN(cusolverDnZheevd_bufferSize)
+EIGEN(cusolverDnSsyevj_bufferSize)
+EIGEN(cusolverDnDsyevj_bufferSize)
+EIGEN(cusolverDnCheevj_bufferSize)
+EIGEN(cusolverDnZheevj_bufferSize)
 
 /* Products with the orthogonal factor of a QR factorisation. */
 #define ORTHOGONAL(name)                                                                                   \

@@ -26,13 +26,6 @@ RUNTIME(cudaDriverGetVersion, (int *version))
     return drv ? sim_return(drv->cuDriverGetVersion(version)) : cudaSuccess;
 }
 
-RUNTIME(cudaRuntimeGetVersion, (int *version))
-{
-    if (!version) return sim_fail(cudaErrorInvalidValue);
-    *version = 13000;
-    return cudaSuccess;
-}
-
 RUNTIME(cudaDeviceGetAttribute, (int *value, int attribute, int device))
 {
     BEGIN(cudaDeviceGetAttribute);

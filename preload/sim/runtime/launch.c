@@ -239,5 +239,5 @@ RUNTIME(cudaGetDriverEntryPointByVersion,
 
 RUNTIME(cudaGetDriverEntryPoint, (const char *name, void **out, unsigned long long flags, int *status))
 {
-    return cudaGetDriverEntryPointByVersion(name, out, 13000, flags, status);
+    return cudaGetDriverEntryPointByVersion(name, out, sim_runtime_abi() == 12 ? 12080 : 13000, flags, status);
 }

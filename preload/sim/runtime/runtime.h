@@ -152,6 +152,9 @@ cudaError_t sim_fail(cudaError_t error);
 cudaError_t sim_thread_ready(void);
 int sim_thread_device(void);
 
+/* 12 or 13: the CUDA version that the program was built for (abi12.c). */
+int sim_runtime_abi(void);
+
 struct sim_cell {
     _Atomic uint64_t *calls;
 };

@@ -70,15 +70,6 @@ CALL(cudaUserObjectCreate, cuUserObjectCreate,
 CALL(cudaUserObjectRetain, cuUserObjectRetain, (cudaUserObject_t object, unsigned count), (object, count))
 CALL(cudaUserObjectRelease, cuUserObjectRelease, (cudaUserObject_t object, unsigned count), (object, count))
 
-/* Captured work is a list here: no node names its dependencies. */
-RUNTIME(cudaGraphNodeGetDependencies, (cudaGraphNode_t node, cudaGraphNode_t *nodes, void *edges, size_t *count))
-{
-    (void)nodes, (void)edges;
-    if (!node || !count) return sim_fail(cudaErrorInvalidValue);
-    *count = 0;
-    return cudaSuccess;
-}
-
 /* ---- forms for the per-thread default stream ---- */
 
 static cudaStream_t own(cudaStream_t stream)
