@@ -88,12 +88,13 @@ def limit():
         lambda out: lib.cudaMalloc(out, 700 * MIB),
         lambda out: lib.cudaMallocAsync(out, 700 * MIB, None),
     ):
-        out = c_void_p(0)
+        out = c_void_p(0x1234)
         assert allocate(byref(out)) == OUT_OF_MEMORY
-        assert not out.value
+        assert out.value == 0x1234
         assert lib.cudaGetLastError() == OUT_OF_MEMORY
         assert lib.cudaGetLastError() == 0
     assert cuda.used_bytes() <= GIB
+    assert cuda.mem_info()[0] in range(500 * MIB, 512 * MIB + 1)
     check(lib.cudaFreeAsync(block, None))
     check(lib.cudaFreeAsync(malloc_async(1000 * MIB), None))
 
@@ -207,11 +208,20 @@ def capture():
     check(lib.cudaStreamEndCapture(captured, byref(graph)))
     assert graph.value
     check(lib.cudaGraphDestroy(graph))
-    check(lib.cudaFreeAsync(malloc_async(8 * MIB, captured), captured))
-    # A capture that was refused does not count: afterwards everything is served again.
+    # What the graph frees at each launch stays its own; afterwards idle memory can be given back again.
+    blocks = [malloc_async(8 * MIB, captured) for _ in range(3)]
+    assert before not in blocks
+    for block in blocks:
+        check(lib.cudaFreeAsync(block, captured))
+    check(lib.cudaMemPoolTrimTo(cuda.default_pool(), 0))
+    kept = 40 * MIB  # the block itself, and what the driver's own pool took for the capture
+    assert cuda.used_bytes() <= kept
+    # A capture that was refused does not count: everything is served, and given back, as before.
     assert lib.cudaStreamBeginCapture(None, 0) != 0
     lib.cudaGetLastError()
     check(lib.cudaFreeAsync(malloc_async(8 * MIB, other), other))
+    check(lib.cudaMemPoolTrimTo(cuda.default_pool(), 0))
+    assert cuda.used_bytes() <= kept
 
 
 def reset():
@@ -245,11 +255,20 @@ def ipc():
 
 
 def pitch():
-    """Pitched memory is the driver's, and freed as such."""
+    """Pitched memory is the driver's, and freed as such; our idle memory makes room for it."""
     out, pitch = c_void_p(), c_size_t()
     check(lib.cudaMallocPitch(byref(out), byref(pitch), 1000, 100))
     assert pitch.value >= 1000
     check(lib.cudaFree(out))
+    check(lib.cudaFree(malloc(cuda.mem_info()[0] - GIB)))
+    check(lib.cudaMallocPitch(byref(out), byref(pitch), MIB, 4000))
+    assert lib.cudaPeekAtLastError() == 0
+    check(lib.cudaFree(out))
+    pitched = (c_size_t * 4)()
+    check(lib.cudaFree(malloc(cuda.mem_info()[0] - GIB)))
+    check(lib.cudaMalloc3D(byref(pitched), cuda.Extent(MIB, 1000, 4)))
+    assert lib.cudaPeekAtLastError() == 0
+    check(lib.cudaFree(pitched[0]))
 
 
 def other_kinds():
@@ -285,9 +304,11 @@ def devices():
     check(lib.cudaSetDevice(1))
     check(lib.cudaDeviceEnablePeerAccess(0, 0))
     check(lib.cudaSetDevice(0))
-    shared = malloc(4 * MIB)
+    shared = [malloc(4 * MIB), malloc(400 * MIB)]  # mapped before, and mapped now
     check(lib.cudaSetDevice(1))
-    check(lib.cudaMemset(shared, 1, MIB))
+    for block in shared:
+        check(lib.cudaMemset(block, 1, MIB))
+    check(lib.cudaMemset(shared[1] + 399 * MIB, 1, MIB))
     check(lib.cudaDeviceSynchronize())
 
 

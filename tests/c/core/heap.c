@@ -90,6 +90,20 @@ static void test_plain_blocks_share_no_chunk(void)
     close_bench(bench);
 }
 
+/* The gap is as large as the block, but the block may not begin where the gap does. */
+static void test_a_gap_fits_with_its_alignment(void)
+{
+    test_bench bench = small_bench(64);
+    uintptr_t small = take(bench, 1000), gap = take(bench, 100 * GML_KIB), pin = take(bench, 1000);
+    give(bench, gap);
+    uintptr_t plain = take_on(bench, 100 * GML_KIB, 0, GML_API_PLAIN);
+    CHECK(plain % (64 * GML_KIB) == 0 && plain > pin);
+    give(bench, small);
+    give(bench, pin);
+    give(bench, plain);
+    close_bench(bench);
+}
+
 static void test_refusals_change_nothing(void)
 {
     test_bench bench = small_bench(64);
@@ -466,6 +480,7 @@ int main(void)
     RUN(test_holes_are_stitched);
     RUN(test_free_chunks_extend_an_arena);
     RUN(test_plain_blocks_share_no_chunk);
+    RUN(test_a_gap_fits_with_its_alignment);
     RUN(test_refusals_change_nothing);
     RUN(test_limit_is_kept);
     RUN(test_trim_releases_what_is_idle);
