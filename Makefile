@@ -12,7 +12,7 @@ RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-python check gen clean
+.PHONY: help setup demo test test-c test-python check gen bench-table bench-startup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -58,6 +58,13 @@ gen: setup ## write the files that are generated from the C lists
 	@$(BUILD)/tools/gen_abi profiles > gml_run/_profiles.py
 	@$(BUILD)/tools/gen_abi hooks > docs/reference/hooked-symbols.md
 	@$(PY) docs/reference/make_options.py > docs/reference/options.md
+
+bench-table: setup ## measure the README's tables: waste, and the smallest device (about 20 minutes)
+	@$(RUN) $(PY) tests/bench/waste.py
+	@$(RUN) $(PY) tests/bench/fit.py --parts 100
+
+bench-startup: setup ## measure what gml-run adds to a program that never calls CUDA
+	@$(RUN) $(PY) tests/bench/startup.py
 
 clean: ## remove what was built; .venv stays
 	rm -rf build
