@@ -153,6 +153,106 @@ static void test_an_extended_gap_is_waited_for(void)
     close_bench(bench);
 }
 
+static void test_coarse_ranges_are_waited_for(void)
+{
+    test_bench bench = stream_bench(512);
+    uintptr_t a = take_on(bench, 200 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, a, 1);
+    CHECK_EQUAL(take_on(bench, 200 * GML_MIB, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1);
+    close_bench(bench);
+}
+
+static void test_an_extended_coarse_range_is_waited_for(void)
+{
+    test_bench bench = stream_bench(512);
+    uintptr_t a = take_on(bench, 130 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, a, 1);
+    CHECK_EQUAL(take_on(bench, 200 * GML_MIB, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 200 * GML_MIB);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1);
+    close_bench(bench);
+}
+
+/* [ free on 1 ][ nothing mapped ][ free on 5 ]  =>  one block on 1, which waits for 5. */
+static void test_a_bridged_gap_is_waited_for(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t a = take_on(bench, BLOCK, 1, GML_API_ASYNC), b = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    uintptr_t c = take_on(bench, BLOCK, 5, GML_API_ASYNC);
+    uint64_t released = 0;
+    give_on(bench, b, 1);
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    CHECK_EQUAL(released, BLOCK);
+    give_on(bench, a, 1);
+    work_and_give(bench, c, 5);
+    CHECK_EQUAL(take_on(bench, 3 * BLOCK, 1, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 1);
+    close_bench(bench);
+}
+
+/* What a stitch leaves over of its last chunk is still in use by the work on that chunk. */
+static void test_the_rest_of_a_stitch_is_waited_for(void)
+{
+    test_bench bench = stream_bench(32);
+    uintptr_t block[16];
+    for (int i = 0; i < 16; i++)
+        block[i] = take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, block[3], 1);
+    work_and_give(bench, block[9], 1);
+    uintptr_t stitched = take_on(bench, 3 * GML_MIB, 5, GML_API_ASYNC);
+    CHECK_EQUAL(take_on(bench, GML_MIB, 6, GML_API_ASYNC), stitched + 3 * GML_MIB);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
+/* Handles return for as long as a program runs; each time they name another stream. */
+static void test_streams_come_and_go(void)
+{
+    test_bench bench = stream_bench(64);
+    for (unsigned round = 0; round < 6000; round++) {
+        gml_stream stream = 3 + round % 6;
+        uintptr_t block = 0;
+        CHECK_EQUAL(gml_heap_alloc(bench.heap, GML_MIB, stream, GML_API_ASYNC, &block), GML_OK);
+        gml_model_submit(bench.device, stream);
+        CHECK_EQUAL(gml_heap_free(bench.heap, block, stream), GML_OK);
+        gml_heap_stream_destroyed(bench.heap, stream);
+        if (round % 500 == 0)
+            CHECK_EQUAL(bench.device->ops->sync(bench.device), GML_OK);
+        CHECK(gml_model_violation(bench.device) == NULL);
+    }
+    CHECK(stats_of(bench).reserved_bytes <= 8 * GML_MIB);
+    close_bench(bench);
+}
+
+/* ---- failures ---- */
+
+static gml_device_ops failing_ops;
+
+static gml_status fail_map(gml_device *dev, uintptr_t va, size_t bytes, gml_handle handle)
+{
+    (void)dev, (void)va, (void)bytes, (void)handle;
+    return GML_DEVICE_LOST;
+}
+
+/* A plan that fails gives the gap back that it wanted to extend, with the work on it. */
+static void test_a_rollback_keeps_the_work_on_a_gap(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t a = take_on(bench, 3 * GML_MIB, 1, GML_API_ASYNC), refused = 0;
+    const gml_device_ops *working = bench.device->ops;
+    work_and_give(bench, a, 1);
+    failing_ops = *working;
+    failing_ops.map = fail_map;
+    bench.device->ops = &failing_ops;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, BLOCK, 5, GML_API_ASYNC, &refused), GML_DEVICE_LOST);
+    bench.device->ops = working;
+    verify(bench);
+    CHECK_EQUAL(take_on(bench, 3 * GML_MIB, 6, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
 /* ---- unmapping ---- */
 
 /* What happens while the heap waits for the device, as if another thread did it. */
@@ -240,6 +340,12 @@ int main(void)
     RUN(test_chunks_wait_for_all_their_streams);
     RUN(test_stitched_chunks_are_waited_for);
     RUN(test_an_extended_gap_is_waited_for);
+    RUN(test_coarse_ranges_are_waited_for);
+    RUN(test_an_extended_coarse_range_is_waited_for);
+    RUN(test_a_bridged_gap_is_waited_for);
+    RUN(test_the_rest_of_a_stitch_is_waited_for);
+    RUN(test_streams_come_and_go);
+    RUN(test_a_rollback_keeps_the_work_on_a_gap);
     RUN(test_trim_leaves_unfinished_work_alone);
     RUN(test_dropped_arenas_are_finished_with);
     return 0;
