@@ -9,7 +9,7 @@ from shim import PROGRAMS, preload, run_program, run_shim
 
 PROGRAM = "shim_cases.py"
 CASES = [
-    "first_call", "threads", "edges", "mixed_frees", "out_of_memory", "mem_info", "pool", "release_threshold",
+    "first_call", "threads", "edges", "mixed_frees", "plain_calls", "out_of_memory", "mem_info", "pool", "release_threshold",
     "from_pool", "streams_end", "capture", "reset", "fork", "ipc", "pitch", "other_kinds", "late_free", "churn",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ def test_case(case, tmp_path):
     assert run.process.counters.degraded == 0, run.process.message
 
 
-@pytest.mark.parametrize("case", ["mixed_frees", "streams_end", "churn", "threads", "capture"])
+@pytest.mark.parametrize("case", ["mixed_frees", "plain_calls", "streams_end", "churn", "threads", "capture"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_case_in_adversarial_time(case, seed, tmp_path):
     run = run_program(PROGRAM, case, folder=tmp_path, GML_CHECK="1", GML_SIM_TIME=f"adversarial:{seed}")

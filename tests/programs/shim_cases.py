@@ -66,6 +66,33 @@ def mixed_frees():
     check(lib.cudaFreeAsync_ptsz(out, None))
 
 
+def plain_calls():
+    """A plain call names no stream: it waits for all before memory is used again, on whatever stream."""
+    side, back = cuda.stream(), create_string_buffer(64)
+
+    def write(block, mark, stream):
+        check(lib.cudaMemsetAsync(block, mark, 4 * MIB, stream))
+
+    def expect(block, mark):
+        check(lib.cudaDeviceSynchronize())
+        check(lib.cudaMemcpy(back, block, 64, 2))
+        assert back.raw == bytes([mark]) * 64, f"{back.raw[:4]!r} is not {mark}"
+
+    for _ in range(100):
+        freed = malloc(4 * MIB)
+        write(freed, 1, side)
+        check(lib.cudaFree(freed))
+        block = malloc_async(4 * MIB)
+        write(block, 2, None)
+        expect(block, 2)
+        write(block, 3, None)
+        check(lib.cudaFreeAsync(block, None))
+        block = malloc(4 * MIB)
+        write(block, 4, side)
+        expect(block, 4)
+        check(lib.cudaFree(block))
+
+
 def out_of_memory():
     """A request that cannot be met: error 2, no pointer, the runtime's own last error, and life goes on."""
     free, _ = cuda.mem_info()
