@@ -12,7 +12,7 @@ RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-python check gen bench-table bench-startup clean
+.PHONY: help setup demo test test-c test-python test-torch-matrix check gen bench-table bench-startup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ test-c: setup
 
 test-python: setup
 	@$(RUN) $(PY) -m pytest tests
+
+test-torch-matrix: setup ## the simulated GPU under older PyTorch releases (about 6 GB to download)
+	@$(RUN) $(PY) tests/torch_matrix.py
 
 check: setup ## lint and type checks
 	@$(PY) -m ruff check gml_run tests

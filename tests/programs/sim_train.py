@@ -65,7 +65,7 @@ def replay_graph():
 def out_of_memory():
     try:
         torch.empty(200 << 30, dtype=torch.uint8, device="cuda")
-    except torch.OutOfMemoryError as error:
+    except torch.cuda.OutOfMemoryError as error:
         return str(error)
     return "no error"
 

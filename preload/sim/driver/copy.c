@@ -58,9 +58,10 @@ static bool slice_locked(uintptr_t dst, uintptr_t src, size_t bytes, const char 
         if (from.phys && (!from.phys->dirty || result_of_a_kernel)) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
             else memset(to.host, 0, n);
-        } else if (to.phys && from.phys)
+        } else if (to.phys && from.phys) {
             ok = sim_phys_read(from.phys, from.at, bounce, n) && sim_phys_write(to.phys, to.at, bounce, n);
-        else if (to.phys) ok = sim_phys_write(to.phys, to.at, from.host, n);
+            to.phys->written = from.phys->written; /* a copied result of a kernel is one still */
+        } else if (to.phys) ok = sim_phys_write(to.phys, to.at, from.host, n);
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
         else memmove(to.host, from.host, n);
         if (!ok) return false;
