@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from runs import GML_RUN, environment
+from runs import GML_RUN, environment, run
+
+from gml_run.native import driver_present
 
 SCRIPTS = {
     "bash": """
@@ -65,3 +67,17 @@ def test_behaves_as_without(name, tmp_path):
     assert outcome(run, SCRIPTS[name], tmp_path / "under") == plain
     assert plain[1]
     assert not any((tmp_path / "run" / "telemetry").glob("*"))  # nobody called CUDA
+
+
+def test_nothing_is_simulated_unless_asked(tmp_path):
+    pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
+    program = [sys.executable, "-c", "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"]
+    plain = subprocess.run(program, env=environment(), capture_output=True, check=True).stdout
+    under = run([], program, tmp_path / "run")
+    assert (under.code, under.stdout) == (0, plain)
+    assert under.report["run"]["simulated"] is False
+    assert "computed values mean nothing" not in under.stderr
+    if not driver_present():
+        assert plain == b"False 0\n"
+        first, _, _ = under.stderr.partition("\n")
+        assert first.startswith("gml-run: no NVIDIA driver here") and "as without gml-run" in first
