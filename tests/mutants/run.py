@@ -146,21 +146,20 @@ class Bench:
         return self.made[target]
 
     def _linked(self, target: str) -> Path:
-        command = self.build.link(target)
         objects = self.build.compilations(PRELOAD / self.mutant.file)
         if not objects:
             raise Broken(f"{self.mutant.name}: the build makes nothing from preload/{self.mutant.file}")
-        if command is None:
+        command = self.build.link(target) or []
+        own = {name: self._compiled(objects[name]) for name in objects if name in command}
+        pure = [name for name in objects if "gml_pure.dir" in name]
+        if not own and not (pure and PURE in command):
             return self.build.folder / target
         out = self.folder / Path(target).name
-        changed = [out if part == target else self._compiled(objects[part]) if part in objects else part for part in command]
-        if changed[1:] == [out if part == target else part for part in command][1:]:
-            pure = [command for name, command in objects.items() if "gml_pure.dir" in name]
-            if PURE not in command or not pure:
-                return self.build.folder / target
+        changed = [str(own.get(word, out if word == target else word)) for word in command]
+        if not own:
             # An object that stands before the archive keeps its counterpart inside from being linked.
-            changed.insert(changed.index(PURE), self._compiled(pure[0]))
-        self._run([str(part) for part in changed])
+            changed.insert(changed.index(PURE), str(self._compiled(objects[pure[0]])))
+        self._run(changed)
         return out
 
     def _compiled(self, command: list[str]) -> Path:
@@ -205,13 +204,15 @@ class Bench:
             link = library / name
             if not link.is_symlink():
                 link.symlink_to(target)
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", test]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", "-p", "no:cacheprovider", test]
         environ = os.environ | {"GML_LIB_DIR": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
         outcome, stdout = execute(command, ROOT, environ, PYTHON_SECONDS)
-        failed = re.findall(r"^(?:E +|.*\.py:\d+: )(.*)$", stdout, re.M)
         if not outcome.passed and not re.search(r"\b\d+ failed", stdout):
             raise Broken(f"{test} did not run:\n{stdout[-2000:]}")
-        return Outcome(outcome.passed, failed[0] if failed else outcome.message)
+        said = [line.strip() for line in re.findall(r"^E +(.*)$", stdout, re.M)]
+        # The statement in the program that failed, or the simulated device's complaint, says most.
+        telling = [line for line in said if line.startswith(("assert ", "AssertionError: gml-sim", "check("))]
+        return Outcome(outcome.passed, (telling or said or [outcome.message])[0])
 
 
 def execute(command: list[str], folder: Path, environ: dict[str, str], seconds: int) -> tuple[Outcome, str]:
@@ -229,7 +230,7 @@ def execute(command: list[str], folder: Path, environ: dict[str, str], seconds: 
 
 def short(message: str) -> str:
     """A message without the place in the file that says it."""
-    text = re.sub(r"^\S+\.[ch]:\d+: ", "", " ".join(message.split()))
+    text = re.sub(r"^(\S+\.[ch]:\d+|AssertionError): ", "", " ".join(message.split()))
     return text if len(text) <= 110 else text[:107] + "..."
 
 
