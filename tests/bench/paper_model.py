@@ -92,10 +92,15 @@ class Streamer:
         for layer in layers:
             parts = {name: p for name, p in layer.named_parameters() if not name.endswith((".up", ".down"))}
             self.trained.append(any(p.requires_grad for p in parts.values()))
-            self.host.append({name: p.detach().to("cpu", copy=True).pin_memory() for name, p in parts.items()})
+            self.host.append({name: self.pinned(p.detach()) for name, p in parts.items()})
             for p in parts.values():
                 p.requires_grad_(False)
                 p.data = torch.empty(0, device="cuda", dtype=p.dtype)
+
+    @staticmethod
+    def pinned(weight):
+        # Copied by the device: the simulated one leaves pages of the host untouched, torch on the CPU would not.
+        return torch.empty_like(weight, device="cpu", pin_memory=True).copy_(weight)
 
     def fetch(self, i):
         if 0 <= i < len(self.host) and i not in self.ready:
