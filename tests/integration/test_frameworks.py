@@ -49,3 +49,10 @@ def test_data_parallel_ranks(tmp_path: Path) -> None:
     for process in ranks.values():
         used = [device for device in process["devices"] if device["peak_live_bytes"]]
         assert len(used) == 1 and used[0]["waste_ratio"] < 0.03
+
+
+def test_fixed_shapes_need_no_driver_after_the_warm_up(tmp_path: Path) -> None:
+    script = PROGRAMS.parent / "workloads" / "fixed_shape.py"
+    out, _ = gml(tmp_path / "run", sys.executable, str(script))
+    calls = json.loads(out.splitlines()[-1])
+    assert calls["warm_up_calls"] > 100 and calls["later_calls"] == 0
