@@ -12,7 +12,7 @@ RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-python test-torch-matrix check gen bench-table bench-startup clean
+.PHONY: help setup demo test test-c test-python test-mutants test-torch-matrix check gen bench-table bench-startup clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,13 +41,17 @@ $(BUILD)/.installed: $(BUILD)/.environment $(SOURCES)
 demo: setup ## run a real training script under gml-run, on a GPU or else on the simulated one
 	@$(RUN) bash docs/examples/demo.sh
 
-test: setup test-c test-python ## run every test
+test: setup test-c test-python test-mutants ## run every test
 
 test-c: setup
+	@$(RUN) ninja -C $(BUILD) --quiet
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j 2
 
 test-python: setup
 	@$(RUN) $(PY) -m pytest tests
+
+test-mutants: setup ## plant bugs in the allocator; each must make its test fail
+	@$(RUN) $(PY) tests/mutants/run.py --build $(BUILD)
 
 test-torch-matrix: setup ## the simulated GPU under older PyTorch releases (about 6 GB to download)
 	@$(RUN) $(PY) tests/torch_matrix.py
