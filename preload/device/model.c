@@ -173,9 +173,22 @@ static const model_reservation *reservation_of(const state *model, uint64_t va, 
     return NULL;
 }
 
+/* The mapping that covers the chunk at `va`: a larger handle's stands at each of its chunks. */
 static model_mapping *mapping_at(const state *model, uint64_t va)
 {
     return gml_map_get(&model->mapped, va);
+}
+
+/* True when [va, va + bytes) is whole mappings without a gap. */
+static bool whole_mappings(const state *model, uint64_t va, uint64_t bytes)
+{
+    const model_mapping *entry = NULL;
+    for (uint64_t at = va; at < va + bytes; at += entry->handle->bytes) {
+        entry = mapping_at(model, at);
+        if (entry == NULL || entry->va != at || entry->handle->bytes > va + bytes - at)
+            return false;
+    }
+    return true;
 }
 
 static gml_status free_va(gml_device *dev, uintptr_t va, size_t bytes)
@@ -206,14 +219,19 @@ static gml_status map(gml_device *dev, uintptr_t va, size_t bytes, gml_handle id
         return broken(model, "map: unknown handle or not its whole size");
     if (va % dev->chunk_bytes != 0 || reservation_of(model, va, bytes) == NULL)
         return broken(model, "map: not in a reserved range");
-    if (mapping_at(model, va) != NULL)
-        return broken(model, "map: already mapped");
+    for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes)
+        if (mapping_at(model, at) != NULL)
+            return broken(model, "map: already mapped");
     model_mapping *entry = gml_pool_take(&model->mapping_pool);
-    if (entry == NULL || gml_map_ensure(&model->mapped) != GML_OK)
+    if (entry == NULL)
         return GML_OUT_OF_METADATA;
     entry->handle = handle;
     entry->va = va;
-    gml_map_put(&model->mapped, va, entry);
+    for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes) {
+        if (gml_map_ensure(&model->mapped) != GML_OK)
+            return GML_OUT_OF_METADATA; /* of a model, in a test: not undone */
+        gml_map_put(&model->mapped, at, entry);
+    }
     handle->mappings++;
     model->usage.mappings++;
     return GML_OK;
@@ -232,12 +250,13 @@ static gml_status unmap(gml_device *dev, uintptr_t va, size_t bytes)
 {
     state *model = model_of(dev);
     spend(model, GML_CALL_unmap, model->options.costs.unmap_ns * (bytes / dev->chunk_bytes));
-    for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes)
-        if (mapping_at(model, at) == NULL)
-            return broken(model, "unmap: not mapped");
-    for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes) {
-        model_mapping *entry = gml_map_remove(&model->mapped, at);
+    if (!whole_mappings(model, va, bytes))
+        return broken(model, "unmap: not whole mappings");
+    for (uint64_t at = va, next = 0; at < va + bytes; at = next) {
+        model_mapping *entry = mapping_at(model, at);
         model_physical *handle = entry->handle;
+        for (next = at; next < at + handle->bytes; next += dev->chunk_bytes)
+            (void)gml_map_remove(&model->mapped, next);
         if (!all_over(model, &entry->last))
             (void)broken(model, "unmap: work that may touch the range has not finished");
         handle->mappings--;
@@ -252,9 +271,8 @@ static gml_status set_access(gml_device *dev, uintptr_t va, size_t bytes)
 {
     state *model = model_of(dev);
     spend(model, GML_CALL_set_access, model->options.costs.set_access_ns * (bytes / dev->chunk_bytes));
-    for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes)
-        if (mapping_at(model, at) == NULL)
-            return broken(model, "set_access: not mapped");
+    if (!whole_mappings(model, va, bytes))
+        return broken(model, "set_access: not whole mappings");
     for (uint64_t at = va; at < va + bytes; at += dev->chunk_bytes)
         mapping_at(model, at)->access = true;
     return GML_OK;
@@ -421,7 +439,7 @@ static void note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, gml
         if (handle->last_free == NULL)
             handle->last_free = gml_pages_map(handle->bytes / UNIT_BYTES * sizeof(uint32_t));
         if (handle->last_free != NULL)
-            note_unit(model, what, &handle->last_free[(at - chunk) / UNIT_BYTES], stream);
+            note_unit(model, what, &handle->last_free[(at - entry->va) / UNIT_BYTES], stream);
     }
 }
 
