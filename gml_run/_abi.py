@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = b"GMLTLM01"
-VERSION = 1
+VERSION = 2
 
 # The fixed part of a telemetry file: name -> (offset, struct format).
 HEADER = {
@@ -53,6 +53,8 @@ class DeviceFigures(NamedTuple):
     driver_live_bytes: int  # live bytes of calls passed to the real driver
     peak_driver_live_bytes: int  # highest driver_live_bytes
     updated_ns: int  # CLOCK_MONOTONIC time of the last change
+    step_count: int  # steps: periods found in the number of live blocks, see telemetry/steps.h
+    step_low_bytes: int  # live bytes at the low between the last two steps
     torch_allocated_bytes: int  # allocated, as PyTorch reports it
     torch_reserved_bytes: int  # reserved, as PyTorch reports it
     torch_peak_allocated_bytes: int  # highest allocated
@@ -73,8 +75,8 @@ class Stats(NamedTuple):
     peak_reserved_bytes: int  # highest reserved_bytes
     primitive_live_bytes: int  # live bytes in primitive arenas
     stitched_live_bytes: int  # live bytes in stitched arenas
-    primitive_idle_bytes: int  # the rest of these chunks, and free chunks that no stitched arena maps
-    stitched_idle_bytes: int  # the rest of these chunks, and free chunks that a stitched arena maps
+    primitive_idle_bytes: int  # held and not live: all chunks that count as primitive, less primitive_live_bytes
+    stitched_idle_bytes: int  # held and not live: all chunks that count as stitched, less stitched_live_bytes
     free_chunk_bytes: int  # wholly free chunks of both
     stream_held_bytes: int  # freed bytes that wait for work on another stream or for the device
     forwarded_bytes: int  # live bytes that the real driver serves for us
@@ -135,31 +137,49 @@ class OomRecord(NamedTuple):
     free_bytes: int  # free on the device then, as the driver reports it
     total_bytes: int  # memory of the device
     source: int  # 0 heap, 1 PyTorch's own allocator, 2 the real driver
+    step_count: int  # steps until then
+    step_low_bytes: int  # live at the last low between steps; 0: not known
+    allocs: int  # requests that got memory until then
+    retries: int  # times that memory had been short until then
+    top1_bytes: int  # size whose live blocks held most
+    top1_count: int  # how many of them were live; 0: not known
+    top2_bytes: int  # the next size
+    top2_count: int  # live blocks of it
+    top3_bytes: int  # the next size
+    top3_count: int  # live blocks of it
+    top4_bytes: int  # the next size
+    top4_count: int  # live blocks of it
+    top5_bytes: int  # the next size
+    top5_count: int  # live blocks of it
+    top6_bytes: int  # the next size
+    top6_count: int  # live blocks of it
 
 
 # Where the tuples lie: process counters and failures in the file, the rest in a device block.
 PROCESS_OFFSET = 688
 PROCESS_FORMAT = "<9Q"
 OOM_OFFSET = 760
-OOM_BYTES = 104
-OOM_FORMAT = "<13Q"
+OOM_BYTES = 232
+OOM_FORMAT = "<29Q"
 OOM_COUNT = 32
-DEVICE_OFFSET = 4088
-DEVICE_BYTES = 1688
+DEVICE_OFFSET = 8184
+DEVICE_BYTES = 2216
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
 NAME_OFFSET = 16
 NAME_BYTES = 256
 FIGURES_OFFSET = 272
-FIGURES_FORMAT = "<14Q"
-STATS_OFFSET = 384
+FIGURES_FORMAT = "<16Q"
+STATS_OFFSET = 400
 STATS_FORMAT = "<51Q"
-SIZE_COUNTS_OFFSET = 792
+SIZE_COUNTS_OFFSET = 808
 SIZE_CLASSES = 48
-MAP_OFFSET = 1176
+STEP_NS_OFFSET = 1192
+STEP_NS_COUNT = 64
+MAP_OFFSET = 1704
 MAP_CELLS = 512
-FILE_BYTES = 31096
+FILE_BYTES = 43640
 
 # Variables that the libraries in the child read: (name, default, meaning).
 OPTIONS = (

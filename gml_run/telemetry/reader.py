@@ -28,6 +28,7 @@ class DeviceSnapshot:
     stats: _abi.Stats
     size_counts: tuple[int, ...]
     cells: bytes  # the arena map, see telemetry/layout.h
+    step_times_ns: tuple[int, ...]  # the last ones, oldest first; their number is figures.step_count
     torn: bool  # the writer died inside an update: fields may not fit together
 
 
@@ -211,15 +212,23 @@ class _TelemetryFile:
 
 def _device(index: int, block: bytes, torn: bool) -> DeviceSnapshot:
     sizes = struct.unpack_from(f"<{_abi.SIZE_CLASSES}Q", block, _abi.SIZE_COUNTS_OFFSET)
+    figures = _abi.DeviceFigures._make(struct.unpack_from(_abi.FIGURES_FORMAT, block, _abi.FIGURES_OFFSET))
     return DeviceSnapshot(
         index=index,
         name=_c_string(block[_abi.NAME_OFFSET : _abi.NAME_OFFSET + _abi.NAME_BYTES]),
-        figures=_abi.DeviceFigures._make(struct.unpack_from(_abi.FIGURES_FORMAT, block, _abi.FIGURES_OFFSET)),
+        figures=figures,
         stats=_abi.Stats._make(struct.unpack_from(_abi.STATS_FORMAT, block, _abi.STATS_OFFSET)),
         size_counts=sizes,
         cells=block[_abi.MAP_OFFSET : _abi.MAP_OFFSET + _abi.MAP_CELLS],
+        step_times_ns=_step_times(block, figures.step_count),
         torn=torn,
     )
+
+
+def _step_times(block: bytes, count: int) -> tuple[int, ...]:
+    ring = struct.unpack_from(f"<{_abi.STEP_NS_COUNT}Q", block, _abi.STEP_NS_OFFSET)
+    first = count % len(ring) if count > len(ring) else 0
+    return (ring[first:] + ring[:first])[: min(count, len(ring))]
 
 
 def _rank(value: int) -> int | None:

@@ -8,6 +8,7 @@
 #define GML_CORE_HEAP_H
 
 #include "base/status.h"
+#include "base/tally.h"
 #include "core/stats.h"
 #include "device/device.h"
 
@@ -88,6 +89,9 @@ void gml_heap_stats(gml_heap *heap, gml_stats *out_stats);
 
 /* Fills `cells` with the state of the physical memory, as telemetry/layout.h encodes it. */
 void gml_heap_map(gml_heap *heap, uint8_t *cells, size_t cell_count);
+
+/* Adds the sizes of all live blocks, as they were asked for. Cost grows with their number: for failures. */
+void gml_heap_live_sizes(gml_heap *heap, gml_tally *tally);
 
 /* Every invariant of the bookkeeping. On failure returns INTERNAL and a text in `out_why`. */
 GML_CHECKED gml_status gml_heap_check(gml_heap *heap, const char **out_why);

@@ -84,6 +84,17 @@ void gml_heap_stats(gml_heap *heap, gml_stats *out_stats)
     gml_lock_release(&heap->lock);
 }
 
+void gml_heap_live_sizes(gml_heap *heap, gml_tally *tally)
+{
+    gml_lock_acquire(&heap->lock);
+    for (size_t i = 0; i < heap->blocks.capacity; i++)
+        if (heap->blocks.entries[i].key != 0) {
+            const gml_span *block = heap->blocks.entries[i].value;
+            gml_tally_add(tally, block->u.block.requested_bytes, 1);
+        }
+    gml_lock_release(&heap->lock);
+}
+
 /* Live bytes of a cell's chunks are not kept by chunk; a chunk counts as wholly live or not. */
 static uint8_t cell_of(const gml_heap *heap, size_t first, size_t end)
 {

@@ -17,8 +17,8 @@
     X(peak_reserved_bytes, "highest reserved_bytes")                                            \
     X(primitive_live_bytes, "live bytes in primitive arenas")                \
     X(stitched_live_bytes, "live bytes in stitched arenas") \
-    X(primitive_idle_bytes, "the rest of these chunks, and free chunks that no stitched arena maps") \
-    X(stitched_idle_bytes, "the rest of these chunks, and free chunks that a stitched arena maps") \
+    X(primitive_idle_bytes, "held and not live: all chunks that count as primitive, less primitive_live_bytes") \
+    X(stitched_idle_bytes, "held and not live: all chunks that count as stitched, less stitched_live_bytes") \
     X(free_chunk_bytes, "wholly free chunks of both")                                           \
     X(stream_held_bytes, "freed bytes that wait for work on another stream or for the device")  \
     X(forwarded_bytes, "live bytes that the real driver serves for us")                         \

@@ -37,6 +37,7 @@ void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes
     if (!gml_ledger_add(&shim->ledger, address, (gml_ledger_entry){bytes, ordinal}))
         return;
     uint64_t live = __atomic_add_fetch(&block->driver_live_bytes, bytes, __ATOMIC_RELAXED);
+    (void)atomic_fetch_add_explicit(&device->forwarded_count, 1, memory_order_relaxed);
     (void)gml_telemetry_raise(&block->peak_driver_live_bytes, live);
     if (gml_shim_state(device) == GML_DEVICE_SERVING)
         gml_telemetry_set(&block->stats.forwarded_bytes, live);
@@ -46,6 +47,7 @@ void gml_shim_uncount(gml_shim *shim, gml_ledger_entry entry)
 {
     gml_shim_device *device = &shim->devices[entry.device];
     uint64_t live = __atomic_sub_fetch(&device->block->driver_live_bytes, entry.bytes, __ATOMIC_RELAXED);
+    (void)atomic_fetch_sub_explicit(&device->forwarded_count, 1, memory_order_relaxed);
     if (gml_shim_state(device) == GML_DEVICE_SERVING)
         gml_telemetry_set(&device->block->stats.forwarded_bytes, live);
 }

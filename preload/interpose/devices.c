@@ -152,6 +152,7 @@ void gml_shim_reset(gml_shim *shim, gml_shim_device *device)
         gml_cuda_device_close(&device->cuda);
     gml_ledger_drop_device(&shim->ledger, device->ordinal);
     gml_telemetry_set(&device->block->driver_live_bytes, 0);
+    atomic_store(&device->forwarded_count, 0);
     atomic_store(&device->peers, 0);
     atomic_store(&device->own_pool, false);
     (void)atomic_fetch_add(&shim->generation, 1);

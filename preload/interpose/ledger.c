@@ -36,6 +36,18 @@ bool gml_ledger_remove(gml_ledger *ledger, uintptr_t address, gml_ledger_entry *
     return true;
 }
 
+void gml_ledger_live_sizes(gml_ledger *ledger, int device, gml_tally *tally)
+{
+    gml_lock_acquire(&ledger->lock);
+    for (size_t i = 0; i < ledger->blocks.capacity; i++) {
+        const gml_map_entry *entry = &ledger->blocks.entries[i];
+        uint64_t packed = (uint64_t)(uintptr_t)entry->value;
+        if (entry->key != 0 && (int)(packed & DEVICE_MASK) == device)
+            gml_tally_add(tally, packed >> DEVICE_BITS, 1);
+    }
+    gml_lock_release(&ledger->lock);
+}
+
 void gml_ledger_drop_device(gml_ledger *ledger, int device)
 {
     gml_lock_acquire(&ledger->lock);

@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/tally.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,9 @@ typedef struct gml_ledger_entry {
 void gml_ledger_init(gml_ledger *ledger);
 bool gml_ledger_add(gml_ledger *ledger, uintptr_t address, gml_ledger_entry entry);
 bool gml_ledger_remove(gml_ledger *ledger, uintptr_t address, gml_ledger_entry *out_entry);
+
+/* Adds the sizes of all blocks that lie on a device. */
+void gml_ledger_live_sizes(gml_ledger *ledger, int device, gml_tally *tally);
 
 /* Forgets what lies on a device (it was reset). */
 void gml_ledger_drop_device(gml_ledger *ledger, int device);

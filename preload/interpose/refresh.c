@@ -106,11 +106,31 @@ static void refresh(gml_shim *shim, gml_shim_device *device)
     look_if_risen(shim, device, 1);
 }
 
+/* The number of live blocks, of whoever counts the program's own ones. */
+static void note_live(gml_shim_device *device)
+{
+    const gml_device_block *block = device->block;
+    uint64_t allocs = gml_telemetry_get(&block->torch_allocs);
+    uint64_t frees = gml_telemetry_get(&block->torch_frees);
+    uint64_t bytes = gml_telemetry_get(&block->torch_allocated_bytes);
+    if (allocs == 0 && gml_shim_state(device) == GML_DEVICE_SERVING) {
+        allocs = gml_telemetry_get(&block->stats.allocs);
+        frees = gml_telemetry_get(&block->stats.frees);
+        bytes = gml_telemetry_get(&block->stats.live_bytes);
+    } else if (allocs == 0) {
+        allocs = atomic_load_explicit(&device->forwarded_count, memory_order_relaxed);
+        bytes = gml_telemetry_get(&block->driver_live_bytes);
+    }
+    /* Another thread's free may be counted between the two loads. */
+    gml_steps_note(&device->steps, device->block, allocs > frees ? allocs - frees : 0, bytes);
+}
+
 void gml_shim_tick(gml_shim *shim, gml_shim_device *device)
 {
     uint64_t now = gml_os_coarse_ns();
     uint64_t last = atomic_load_explicit(&device->refreshed_ns, memory_order_relaxed);
     gml_telemetry_set(&device->block->updated_ns, now);
+    note_live(device);
     if (shim->mode == GML_SHIM_SERVE)
         /* What was outside at the last look, and what our heap held at most. */
         (void)gml_telemetry_raise(&device->block->peak_used_bytes,
@@ -121,6 +141,33 @@ void gml_shim_tick(gml_shim *shim, gml_shim_device *device)
         look_if_risen(shim, device, LOOK_RISE_BYTES);
     if (now - last >= REFRESH_NS && atomic_compare_exchange_strong(&device->refreshed_ns, &last, now))
         refresh(shim, device);
+}
+
+/* The sizes that hold most now. */
+static void note_top_sizes(gml_shim *shim, gml_shim_device *device, gml_oom_source source, gml_oom_record *record)
+{
+    gml_tally_entry top[GML_TELEMETRY_TOPS] = {{0, 0}};
+    gml_tally sizes = {0};
+    if (source == GML_OOM_TORCH) {
+        gml_lock_acquire(&device->torch_lock);
+        (void)gml_tally_top(&device->torch_sizes, top, GML_TELEMETRY_TOPS);
+        gml_lock_release(&device->torch_lock);
+    } else {
+        if (source == GML_OOM_HEAP)
+            gml_heap_live_sizes(device->heap, &sizes);
+        else
+            gml_ledger_live_sizes(&shim->ledger, device->ordinal, &sizes);
+        (void)gml_tally_top(&sizes, top, GML_TELEMETRY_TOPS);
+        gml_tally_destroy(&sizes);
+    }
+    _Static_assert(offsetof(gml_oom_record, top6_count) - offsetof(gml_oom_record, top1_bytes) ==
+                       (2 * GML_TELEMETRY_TOPS - 1) * sizeof(uint64_t),
+                   "the sizes lie side by side");
+    uint64_t *fields = &record->top1_bytes;
+    for (size_t i = 0; i < GML_TELEMETRY_TOPS; i++) {
+        fields[2 * i] = top[i].bytes;
+        fields[2 * i + 1] = (uint64_t)top[i].count;
+    }
 }
 
 void gml_shim_record_oom(gml_shim *shim, gml_shim_device *device, uint64_t bytes, uint64_t stream,
@@ -146,14 +193,20 @@ void gml_shim_record_oom(gml_shim *shim, gml_shim_device *device, uint64_t bytes
         .free_bytes = gml_telemetry_get(&block->free_bytes),
         .total_bytes = gml_telemetry_get(&block->total_bytes),
         .source = (uint64_t)source,
+        .step_count = gml_telemetry_get(&block->step_count),
+        .step_low_bytes = gml_telemetry_get(&block->step_low_bytes),
+        .allocs = stats.allocs,
+        .retries = stats.retries,
     };
     if (source == GML_OOM_TORCH) {
+        record.allocs = gml_telemetry_get(&block->torch_allocs);
         record.live_bytes = gml_telemetry_get(&block->torch_allocated_bytes);
         record.reserved_bytes = gml_telemetry_get(&block->torch_reserved_bytes);
     } else if (source == GML_OOM_DRIVER) {
         record.live_bytes = gml_telemetry_get(&block->driver_live_bytes);
         record.reserved_bytes = record.live_bytes;
     }
+    note_top_sizes(shim, device, source, &record);
     gml_lock_acquire(&shim->oom_lock);
     gml_telemetry_oom(shim->telemetry, &record);
     gml_lock_release(&shim->oom_lock);

@@ -78,8 +78,8 @@ static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
     if (error == cudaSuccess)
         gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
     /* PyTorch's native allocator asks cudaMalloc first and frees its cache when that fails: what fails
-     * in the end it reports itself. */
-    if (error == cudaErrorMemoryAllocation && !(r->from_torch && r->kind == PLAIN))
+     * in the end it reports itself. With its cache off, it fails at once and reports nothing. */
+    if (error == cudaErrorMemoryAllocation && (!r->from_torch || r->kind != PLAIN || shim->uncached))
         gml_shim_record_oom(shim, device, r->bytes,
                             is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE, GML_OOM_DRIVER);
     gml_shim_tick(shim, device);

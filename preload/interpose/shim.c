@@ -61,6 +61,8 @@ static void read_options(gml_shim *shim)
     bool serve = strcmp(allocator, "vms") == 0;
     shim->mode = serve ? GML_SHIM_SERVE : GML_SHIM_FORWARD;
     shim->tensors = serve && gml_torch_env_backend() == GML_TORCH_ASYNC;
+    shim->uncached = gml_torch_env_backend() == GML_TORCH_UNCACHED ||
+                     gml_config_environment("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
     shim->check = strcmp(gml_config_text(GML_OPTION_CHECK), "1") == 0;
     shim->goal = goal_of(gml_config_text(GML_OPTION_GOAL));
     shim->max_driver_time_ppm = driver_time_ppm(gml_config_text(GML_OPTION_MAX_DRIVER_TIME));
@@ -118,6 +120,8 @@ static bool open_telemetry(gml_shim *shim)
     for (int i = 0; i < GML_SHIM_DEVICES; i++) {
         shim->devices[i].ordinal = i;
         shim->devices[i].block = &shim->telemetry->devices[i];
+        shim->devices[i].torch_lock = (gml_lock)GML_LOCK_INIT;
+        gml_steps_init(&shim->devices[i].steps);
     }
     const char *rival = gml_lookup_rival();
     if (rival != NULL)

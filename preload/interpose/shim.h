@@ -12,6 +12,7 @@
 #include "device/cuda.h"
 #include "interpose/ledger.h"
 #include "interpose/lookup.h"
+#include "telemetry/steps.h"
 #include "telemetry/writer.h"
 
 #include <stdatomic.h>
@@ -58,11 +59,16 @@ typedef struct gml_shim_device {
     _Atomic uint64_t refreshed_ns; /* coarse clock */
     _Atomic uint64_t looked_at;    /* sum of the peaks at the last look at the device */
     _Atomic uint64_t outside_bytes; /* used on the device beside what we count, at the last look */
+    _Atomic uint64_t forwarded_count; /* live blocks that the real functions gave */
+    gml_steps steps;
+    gml_lock torch_lock;    /* over torch_sizes; nothing is taken while it is held */
+    gml_tally torch_sizes;  /* live blocks of PyTorch's own allocator */
 } gml_shim_device;
 
 typedef struct gml_shim {
     gml_shim_mode mode;
     bool tensors; /* PyTorch's tensors are expected to arrive as cudaMallocAsync */
+    bool uncached; /* PyTorch's caching allocator is off: nothing else would report its failures */
     bool check;
     bool has_driver;
     uint64_t limit_bytes;

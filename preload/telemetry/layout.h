@@ -17,12 +17,14 @@
 #include <stdint.h>
 
 #define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
-#define GML_TELEMETRY_VERSION 1u
+#define GML_TELEMETRY_VERSION 2u
 #define GML_TELEMETRY_DEVICES 16
 #define GML_TELEMETRY_OOMS 32
 #define GML_TELEMETRY_MAP_CELLS 512
 #define GML_TELEMETRY_SIZE_CLASSES 48 /* class i counts requests of (2^(i-1), 2^i] bytes */
 #define GML_TELEMETRY_TEXT 256
+#define GML_TELEMETRY_STEPS 64 /* the last ones whose times are kept */
+#define GML_TELEMETRY_TOPS 6   /* sizes named in an out-of-memory record */
 
 /* X(name, meaning): counters of the whole process, each a uint64_t. */
 #define GML_PROCESS_FIELDS(X)                                                                  \
@@ -55,7 +57,9 @@
     X(peak_used_bytes, "most memory seen in use on the device, by all processes")              \
     X(driver_live_bytes, "live bytes of calls passed to the real driver")                      \
     X(peak_driver_live_bytes, "highest driver_live_bytes")                                     \
-    X(updated_ns, "CLOCK_MONOTONIC time of the last change")
+    X(updated_ns, "CLOCK_MONOTONIC time of the last change")                                   \
+    X(step_count, "steps: periods found in the number of live blocks, see telemetry/steps.h")  \
+    X(step_low_bytes, "live bytes at the low between the last two steps")
 
 /* X(type, name, meaning): one out-of-memory failure. */
 #define GML_OOM_FIELDS(X)                                                                      \
@@ -71,7 +75,23 @@
     X(uint64_t, largest_gap_bytes, "largest request that was servable without stitching")      \
     X(uint64_t, free_bytes, "free on the device then, as the driver reports it")               \
     X(uint64_t, total_bytes, "memory of the device")                                           \
-    X(uint64_t, source, "0 heap, 1 PyTorch's own allocator, 2 the real driver")
+    X(uint64_t, source, "0 heap, 1 PyTorch's own allocator, 2 the real driver")                \
+    X(uint64_t, step_count, "steps until then")                                                \
+    X(uint64_t, step_low_bytes, "live at the last low between steps; 0: not known")            \
+    X(uint64_t, allocs, "requests that got memory until then")                                 \
+    X(uint64_t, retries, "times that memory had been short until then")                        \
+    X(uint64_t, top1_bytes, "size whose live blocks held most")                                \
+    X(uint64_t, top1_count, "how many of them were live; 0: not known")                        \
+    X(uint64_t, top2_bytes, "the next size")                                                   \
+    X(uint64_t, top2_count, "live blocks of it")                                               \
+    X(uint64_t, top3_bytes, "the next size")                                                   \
+    X(uint64_t, top3_count, "live blocks of it")                                               \
+    X(uint64_t, top4_bytes, "the next size")                                                   \
+    X(uint64_t, top4_count, "live blocks of it")                                               \
+    X(uint64_t, top5_bytes, "the next size")                                                   \
+    X(uint64_t, top5_count, "live blocks of it")                                               \
+    X(uint64_t, top6_bytes, "the next size")                                                   \
+    X(uint64_t, top6_count, "live blocks of it")
 
 typedef struct gml_oom_record {
 #define X(type, name, meaning) type name;
@@ -89,6 +109,7 @@ typedef struct gml_device_block {
 #undef X
     gml_stats stats;
     uint64_t size_counts[GML_TELEMETRY_SIZE_CLASSES];
+    uint64_t step_ns[GML_TELEMETRY_STEPS]; /* how long step i took, at i modulo the length */
     /* The physical memory, chunk ids in equal cells: 0 no memory, 1 idle, 2 idle and aliased,
      * 3..10 live in eighths of the cell, 128 added when most of it is live in a stitched arena. */
     uint8_t map[GML_TELEMETRY_MAP_CELLS];

@@ -91,6 +91,7 @@ static void print_places(void) {
     printf("STATS_OFFSET = %zu\nSTATS_FORMAT = \"<%zuQ\"\n", offsetof(gml_device_block, stats), stats_count);
     printf("SIZE_COUNTS_OFFSET = %zu\nSIZE_CLASSES = %d\n", offsetof(gml_device_block, size_counts),
            GML_TELEMETRY_SIZE_CLASSES);
+    printf("STEP_NS_OFFSET = %zu\nSTEP_NS_COUNT = %d\n", offsetof(gml_device_block, step_ns), GML_TELEMETRY_STEPS);
     printf("MAP_OFFSET = %zu\nMAP_CELLS = %d\n", offsetof(gml_device_block, map), GML_TELEMETRY_MAP_CELLS);
     printf("FILE_BYTES = %zu\n", sizeof(gml_telemetry));
 }

@@ -79,15 +79,39 @@ def test_segments_are_served(tmp_path):
     assert run.process.message == ""
 
 
-@pytest.mark.parametrize(("allocator", "source"), [("vms", 0), ("native", 1), ("observe", 1)])
-def test_out_of_memory_is_recorded(allocator, source, tmp_path):
+@pytest.mark.parametrize(
+    ("allocator", "intercept", "source"),
+    [
+        ("vms", None, 0),
+        ("vms", "uncached", 0),
+        ("native", None, 1),
+        ("observe", None, 1),
+        ("raw", None, 2),
+        ("cuda-async", None, 2),
+    ],
+)
+def test_out_of_memory_is_recorded(allocator, intercept, source, tmp_path):
     size = 10 << 30
-    said, run = run_torch(tmp_path, "oom", GML_ALLOCATOR=allocator, GML_SIM_MEMORY=str(size))
+    said, run = run_torch(
+        tmp_path, "oom", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept, GML_SIM_MEMORY=str(size)
+    )
     assert "out of memory" in said["oom"]
     record = run.process.ooms[-1]
+    # What holds most: the blocks that the program kept asking for.
+    assert (record.top1_bytes, record.top1_count) == (1 << 30, record.live_bytes >> 30)
+    assert record.top1_bytes * record.top1_count >= record.top2_bytes * record.top2_count > 0
+    assert record.step_count == run.process.devices[0].figures.step_count
     assert (record.source, record.request_bytes) == (source, 1 << 30)
     assert record.live_bytes >= 7 << 30
     assert record.total_bytes == size and record.free_bytes < 1 << 30
+
+
+@pytest.mark.parametrize("allocator", ["vms", "native", "raw"])
+def test_training_steps_are_found(allocator, tmp_path):
+    _, run = run_torch(tmp_path, GML_ALLOCATOR=allocator)
+    (device,) = run.process.devices
+    assert 26 <= device.figures.step_count <= 30
+    assert len(device.step_times_ns) == device.figures.step_count and min(device.step_times_ns) > 0
 
 
 def test_reports_reach_pytorchs_profiler_too(tmp_path):

@@ -52,7 +52,7 @@ def replay_a_graph() -> None:
 def out_of_memory() -> str:
     try:
         kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(1000)]
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:  # without PyTorch's cache it is no OutOfMemoryError
         return str(error)
     return f"no error with {len(kept)} blocks"
 

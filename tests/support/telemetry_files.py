@@ -14,12 +14,19 @@ NO_RANK = (1 << 64) - 1
 
 
 def device(
-    name: str = "NVIDIA H100 80GB HBM3", cells: bytes = b"", sizes: Mapping[int, int] | None = None, **fields: int
+    name: str = "NVIDIA H100 80GB HBM3",
+    cells: bytes = b"",
+    sizes: Mapping[int, int] | None = None,
+    steps_ns: Iterable[int] = (),
+    **fields: int,
 ) -> dict[str, Any]:
     """One device block; `fields` are names of statistics and figures, all others are 0."""
     unknown = set(fields) - set(_abi.Stats._fields) - set(_abi.DeviceFigures._fields)
     assert not unknown, unknown
-    return {"name": name, "fields": fields, "cells": cells, "sizes": dict(sizes or {})}
+    steps = list(steps_ns)
+    if steps:
+        fields.setdefault("step_count", len(steps))
+    return {"name": name, "fields": fields, "cells": cells, "sizes": dict(sizes or {}), "steps": steps}
 
 
 def oom(**fields: int) -> dict[str, int]:
@@ -72,6 +79,9 @@ def telemetry_bytes(
         put_tuple(data, _abi.STATS_FORMAT, start + _abi.STATS_OFFSET, _abi.Stats, fields)
         for number, count in block["sizes"].items():
             struct.pack_into("<Q", data, start + _abi.SIZE_COUNTS_OFFSET + 8 * number, count)
+        for number, nanoseconds in enumerate(block["steps"]):
+            place = start + _abi.STEP_NS_OFFSET + 8 * (number % _abi.STEP_NS_COUNT)
+            struct.pack_into("<Q", data, place, nanoseconds)
         data[start + _abi.MAP_OFFSET : start + _abi.MAP_OFFSET + len(block["cells"])] = block["cells"]
     return data
 

@@ -146,3 +146,10 @@ def test_thousands_of_short_processes_do_not_use_up_descriptors(tmp_path):
     assert [process.pid for process in snapshots] == list(pids)
     assert all(process.devices[0].stats.peak_reserved_bytes == process.pid for process in snapshots)
     assert len(os.listdir("/proc/self/fd")) < 200
+
+
+def test_step_times_in_order(tmp_path):
+    write_process(tmp_path, devices={0: device(steps_ns=range(1, 101))})
+    (process,) = TelemetryReader(str(tmp_path)).read()
+    assert process.devices[0].step_times_ns == tuple(range(37, 101))
+    assert process.devices[0].figures.step_count == 100
