@@ -69,9 +69,11 @@ def program(setting: Setting, name: str, *arguments: str) -> subprocess.Complete
     environ = environment()
     if setting.simulate:
         environ.update(LD_LIBRARY_PATH=str(setting.build / "sim"), GML_SIM_PROFILE=setting.simulate)
-    return subprocess.run(
-        [str(path), *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
+    return output_of([str(path), *arguments], env=environ)
+
+
+def output_of(command: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 # ---- the checks: each returns what it measured, or raises Failed ----
@@ -181,9 +183,7 @@ def machine(gpu: str) -> dict[str, Any]:
         told["driver"] = done.stdout.splitlines()[0] if done.stdout else None
     except OSError:
         told["driver"] = None
-    revision = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
+    revision = output_of(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
     return {**told, "revision": revision.stdout.strip() or None}
 
 
