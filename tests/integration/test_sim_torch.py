@@ -109,3 +109,25 @@ def test_two_ranks_on_two_devices(tmp_path: Path) -> None:
     run = simulate(launch, GML_SIM_DEVICES="2", OMP_NUM_THREADS="1")
     assert run.returncode == 0, run.stderr[-3000:]
     assert "rank 0 of 2 trained" in run.stdout and "rank 1 of 2 trained" in run.stdout
+
+
+COMPILED = """
+import time, torch
+from torch import nn
+model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64)).cuda()
+compiled, optimizer = torch.compile(model), torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    compiled(torch.randn(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+torch.cuda.synchronize()
+time.sleep(0.1)
+print("compiled")
+"""
+
+
+def test_torch_compile(tmp_path: Path) -> None:
+    native = find_native()
+    assert native is not None and native.simulated
+    cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
+    run = simulate(["-c", COMPILED], TRITON_LIBCUDA_PATH=str(Path(native.simulated[1]).parent), **cache)
+    assert (run.returncode, run.stdout.strip()) == (0, "compiled"), run.stderr[-3000:]

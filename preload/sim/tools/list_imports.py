@@ -3,9 +3,10 @@
 
 usage: list_imports.py SITE_PACKAGES OUT_FOLDER
 
-Reads the undefined dynamic symbols of torch's libraries with `nm -D` and the names that they look up at
-run time (the driver's and NVML's, which stand in them as strings). Existing lists are merged, so that the
-result covers every torch it was run on. Needs binutils; the build does not run it.
+Reads the undefined dynamic symbols of torch's libraries with `nm -D`, the names that they look up at run
+time (the driver's and NVML's, which stand in them as strings), and what the CUDA runtime beside it exports:
+other programs call more of it than torch. Existing lists are merged, so that the result covers every torch
+it was run on. Needs binutils; the build does not run it.
 """
 
 import re
@@ -29,12 +30,12 @@ LIBRARIES = {
     "driver": r"cu[A-Z]\w+",
 }
 # Not simulated: the real library works without a device, or has one of its own kind.
-LEFT_OUT = re.compile(r"cuFile\w+|nvrtc\w+|cupti\w+|nvshmem\w+|cudaGraphics\w+")
+LEFT_OUT = re.compile(r"cuFile\w+|nvrtc\w+|cupti\w+|nvshmem\w+|cuda(Graphics|EGL|VDPAU|GL)\w+|cudaCreateChannelDesc")
 
 
-def undefined(library: Path) -> set[str]:
-    """Names that `library` needs from others, without their versions."""
-    out = subprocess.run(["nm", "-D", "--undefined-only", str(library)], capture_output=True, text=True, check=True)
+def symbols(library: Path, which: str) -> set[str]:
+    """The dynamic symbols of `library` that `nm --which-only` lists, without their versions."""
+    out = subprocess.run(["nm", "-D", f"--{which}-only", str(library)], capture_output=True, text=True, check=True)
     return {line.split()[-1].split("@")[0] for line in out.stdout.splitlines() if line.strip()}
 
 
@@ -47,9 +48,11 @@ def looked_up(library: Path) -> set[str]:
 def main(site: Path, out: Path) -> None:
     names: set[str] = set()
     for library in sorted((site / "torch" / "lib").glob("*.so")):
-        names |= undefined(library)
+        names |= symbols(library, "undefined")
         if library.name in ("libc10_cuda.so", "libtorch_cuda.so"):
             names |= looked_up(library)
+    for runtime in site.glob("nvidia/*/lib/libcudart.so.*"):
+        names |= {name for name in symbols(runtime, "defined") if name.startswith("cuda")}
     for library, pattern in LIBRARIES.items():
         mine = {n for n in names if re.fullmatch(pattern, n) and not LEFT_OUT.fullmatch(n)}
         names -= mine
