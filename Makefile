@@ -13,6 +13,7 @@ SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-c test-python test-mutants test-torch-matrix check gen bench-table bench-startup clean
+.PHONY: bench bench-waste bench-speed bench-fit bench-paper bench-flat check-gpu
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -69,6 +70,16 @@ gen: setup ## write the files that are generated from the C lists
 bench-table: setup ## measure the README's tables: waste, and the smallest device (about 20 minutes)
 	@$(RUN) $(PY) tests/bench/waste.py
 	@$(RUN) $(PY) tests/bench/fit.py --parts 100
+
+bench: bench-waste bench-speed bench-fit bench-paper bench-flat ## measure every table of docs/benchmarks.md
+
+bench-waste bench-speed bench-fit bench-paper bench-flat: bench-%: setup ## measure one of them (BENCH_WRITE=1: write it)
+	@$(RUN) $(PY) tests/bench/publish.py $* $(if $(BENCH_WRITE),--write)
+
+check-gpu: ## on a machine with a GPU: prove what only a GPU can, into docs/gpu-results
+	@"$(BASE)" tests/gpu/find_gpu.py
+	@$(MAKE) --no-print-directory setup
+	@$(RUN) $(PY) tests/gpu/check_gpu.py
 
 bench-startup: setup ## measure what gml-run adds to a program that never calls CUDA
 	@$(RUN) $(PY) tests/bench/startup.py
