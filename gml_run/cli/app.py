@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from gml_run.cli.diff import diff
 from gml_run.cli.doctor import doctor
+from gml_run.cli.fit import fit
 from gml_run.cli.print_env import print_env
 from gml_run.cli.report import report
 from gml_run.cli.run import run
@@ -26,6 +27,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "top": top,
     "diff": diff,
     "doctor": doctor,
+    "fit": fit,
     "print-env": print_env,
 }
 _WORDS = "gml_run.words"
@@ -90,5 +92,6 @@ def make_app() -> typer.Typer:
     )
     app.callback()(run)
     for name, function in _COMMANDS.items():
-        app.command(name)(function)
+        # The words of a program that is run stay its own, options included.
+        app.command(name, context_settings={"allow_interspersed_args": function is not fit})(function)
     return app

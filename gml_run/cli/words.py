@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-COMMANDS = ("report", "runs", "top", "diff", "doctor", "print-env")
+COMMANDS = ("report", "runs", "top", "diff", "doctor", "fit", "print-env")
 
 # Kept for commands to come: refused, rather than run as a program by chance.
-RESERVED = ("fit", "record", "replay", "compare", "trim")
+RESERVED = ("record", "replay", "compare", "trim")
 
 OURS = frozenset((*COMMANDS, *RESERVED))
