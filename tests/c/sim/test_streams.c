@@ -21,14 +21,14 @@ static void test_a_host_function_keeps_its_stream_busy(void)
     CUstream s = stream_new(), other = stream_new();
     CUevent e = event_new();
     double start = seconds();
-    keep_busy(s, 80);
+    keep_busy(s, 300);
     CHECK_EQUAL(cuEventRecord(e, s), 0);
     CHECK_EQUAL(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuEventQuery(e), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuStreamQuery(other), 0);
-    CHECK(seconds() - start < 0.06);
+    CHECK(seconds() - start < 0.25);
     CHECK_EQUAL(cuEventSynchronize(e), 0);
-    CHECK(seconds() - start >= 0.075);
+    CHECK(seconds() - start >= 0.28);
     CHECK_EQUAL(cuStreamQuery(s), 0);
     CHECK_EQUAL(cuEventQuery(e), 0);
 }
@@ -63,10 +63,10 @@ static void test_a_wait_keeps_its_record(void)
     double start = seconds();
     CHECK_EQUAL(cuEventRecord(e, a), 0);
     CHECK_EQUAL(cuStreamWaitEvent(c, e, 0), 0);
-    keep_busy(b, 80);
+    keep_busy(b, 300);
     CHECK_EQUAL(cuEventRecord(e, b), 0);
     CHECK_EQUAL(cuStreamSynchronize(c), 0);
-    CHECK(seconds() - start < 0.06);
+    CHECK(seconds() - start < 0.25);
     CHECK_EQUAL(cuEventQuery(e), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuEventDestroy_v2(e), 0); /* while it is pending */
     CHECK_EQUAL(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
@@ -81,7 +81,7 @@ static void test_no_order_without_a_wait(void)
     CUstream writer = stream_new(), reader = stream_new();
     unsigned char *pinned;
     CHECK_EQUAL(cuMemHostAlloc((void **)&pinned, 4096, 0), 0);
-    keep_busy(writer, 50);
+    keep_busy(writer, 300);
     CHECK_EQUAL(cuMemsetD8Async(va, 9, 64, writer), 0);
     CHECK_EQUAL(cuMemcpyDtoHAsync_v2(pinned, va, 64, reader), 0);
     CHECK_EQUAL(cuStreamSynchronize(reader), 0);
@@ -94,20 +94,20 @@ static void test_the_legacy_stream_waits_for_blocking_streams(void)
     CUstream blocking;
     CHECK_EQUAL(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), 0);
     double start = seconds();
-    keep_busy(blocking, 60);
+    keep_busy(blocking, 300);
     CHECK_EQUAL(cuStreamSynchronize(NULL), 0);
-    CHECK(seconds() - start >= 0.055);
+    CHECK(seconds() - start >= 0.28);
     start = seconds();
-    keep_busy(NULL, 60);
+    keep_busy(NULL, 300);
     CUevent e = event_new();
     CHECK_EQUAL(cuEventRecord(e, blocking), 0);
     CHECK_EQUAL(cuEventSynchronize(e), 0);
-    CHECK(seconds() - start >= 0.055);
+    CHECK(seconds() - start >= 0.28);
     CUstream free_one = stream_new(); /* non-blocking: no order with the legacy stream */
     start = seconds();
-    keep_busy(free_one, 60);
+    keep_busy(free_one, 300);
     CHECK_EQUAL(cuStreamSynchronize(NULL), 0);
-    CHECK(seconds() - start < 0.05);
+    CHECK(seconds() - start < 0.25);
 }
 
 static void *sync_own(void *out)
@@ -118,7 +118,7 @@ static void *sync_own(void *out)
     double start = seconds();
     CHECK_EQUAL(cuStreamGetId(CU_STREAM_PER_THREAD, (unsigned long long *)out), 0);
     CHECK_EQUAL(cuStreamSynchronize(CU_STREAM_PER_THREAD), 0);
-    CHECK(seconds() - start < 0.05);
+    CHECK(seconds() - start < 0.25);
     return NULL;
 }
 
@@ -127,7 +127,7 @@ static void test_per_thread_streams_are_separate(void)
     use_device();
     unsigned long long mine, theirs;
     CHECK_EQUAL(cuStreamGetId(CU_STREAM_PER_THREAD, &mine), 0);
-    keep_busy(CU_STREAM_PER_THREAD, 80);
+    keep_busy(CU_STREAM_PER_THREAD, 300);
     pthread_t thread;
     CHECK_EQUAL(pthread_create(&thread, NULL, sync_own, &theirs), 0);
     pthread_join(thread, NULL);
@@ -144,17 +144,17 @@ static void test_destroyed_streams(void)
     CUevent e = event_new();
     unsigned long long id, again;
     CHECK_EQUAL(cuStreamGetId(s, &id), 0);
-    keep_busy(s, 50);
+    keep_busy(s, 300);
     CHECK_EQUAL(cuEventRecord(e, s), 0);
     double start = seconds();
     CHECK_EQUAL(cuStreamDestroy_v2(s), 0);
-    CHECK(seconds() - start < 0.03);
+    CHECK(seconds() - start < 0.25);
     CHECK_EQUAL(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuStreamDestroy_v2(s), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuEventQuery(e), CUDA_ERROR_NOT_READY); /* its work goes on */
     CHECK_EQUAL(cuEventSynchronize(e), 0);
     CHECK_EQUAL(cuEventDestroy_v2(e), 0);
-    usleep(20000);
+    usleep(100000);
     CUstream next = stream_new(); /* the handle returns, the id does not */
     CHECK_EQUAL(next, s);
     CHECK_EQUAL(cuStreamGetId(next, &again), 0);
@@ -189,11 +189,11 @@ static void test_an_event_over_the_context(void)
     CUstream s = stream_new();
     CUevent e = event_new();
     double start = seconds();
-    keep_busy(s, 60);
+    keep_busy(s, 300);
     CHECK_EQUAL(cuCtxRecordEvent(NULL, e), 0);
     CHECK_EQUAL(cuEventQuery(e), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuEventSynchronize(e), 0);
-    CHECK(seconds() - start >= 0.055);
+    CHECK(seconds() - start >= 0.28);
 }
 
 /* In adversarial time even a lone fill is late, and large copies are real. */
