@@ -71,10 +71,24 @@ bench-table: setup ## measure the README's tables: waste, and the smallest devic
 	@$(RUN) $(PY) tests/bench/waste.py
 	@$(RUN) $(PY) tests/bench/fit.py --parts 100
 
-bench: bench-waste bench-speed bench-fit bench-paper bench-flat ## measure every table of docs/benchmarks.md
+bench: bench-speed bench-waste bench-fit bench-paper bench-flat ## measure every table of docs/benchmarks.md
 
-bench-waste bench-speed bench-fit bench-paper bench-flat: bench-%: setup ## measure one of them (BENCH_WRITE=1: write it)
-	@$(RUN) $(PY) tests/bench/publish.py $* $(if $(BENCH_WRITE),--write)
+PUBLISH := $(RUN) $(PY) tests/bench/publish.py $(if $(BENCH_WRITE),--write)
+
+bench-speed: setup ## time of an allocation and its free (needs a CUDA toolkit's headers)
+	@$(PUBLISH) speed
+
+bench-waste: setup ## waste and driver cost under every allocator
+	@$(PUBLISH) waste
+
+bench-fit: setup ## the smallest device on which each script finishes
+	@$(PUBLISH) fit
+
+bench-paper: setup ## the matrix of GMLake's evaluation
+	@$(PUBLISH) paper
+
+bench-flat: setup ## instructions per call by the number of live blocks (needs valgrind)
+	@$(PUBLISH) flat
 
 check-gpu: ## on a machine with a GPU: prove what only a GPU can, into docs/gpu-results
 	@"$(BASE)" tests/gpu/find_gpu.py

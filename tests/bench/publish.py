@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one benchmark, shows its table, and with --write puts it into docs/benchmarks.md.
 
-    python tests/bench/publish.py waste|speed|fit|paper|flat [--write] [ARGUMENT ...]
+python tests/bench/publish.py waste|speed|fit|paper|flat [--write] [ARGUMENT ...]
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 from common import BENCH, ROOT
 
