@@ -98,7 +98,7 @@ def _smallest_devices(
 
     simulation = parse_simulation(simulate)
     tries = _Tries(command, goal, folder)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for allocator in allocators:
         first = tries.run(simulation.text, allocator)
         if not first.fitted:
@@ -109,9 +109,9 @@ def _smallest_devices(
         floor = first.peak_live + first.outside
         high = first.peak_reserved + first.outside + STEP
         step = max(STEP, high // 100 // STEP * STEP)
-        last = {}
+        last: dict[str, int] = {}
 
-        def fits(size: int, allocator: str = allocator, last: dict[str, Any] = last) -> bool:
+        def fits(size: int, allocator: str = allocator, last: dict[str, int] = last) -> bool:
             outcome = tries.run(f"{simulation.profile}:{size >> 20}M", allocator)
             if outcome.fitted:
                 last.update(held_bytes=outcome.peak_reserved, retries=outcome.retries)
@@ -138,15 +138,13 @@ def _largest_values(
             f"the command does not contain {{{name}}}", f"--vary {vary}", f"write {{{name}}} where the value goes"
         )
     tries = _Tries(command, goal, folder)
-    rows = [
-        {
-            "allocator": allocator,
-            "largest": largest_that_fits(
-                low, high, lambda value, allocator=allocator: tries.run(simulate, allocator, **{name: value}).fitted
-            ),
-        }
-        for allocator in allocators
-    ]
+    rows: list[dict[str, Any]] = []
+    for allocator in allocators:
+
+        def fits(value: int, allocator: str = allocator) -> bool:
+            return tries.run(simulate, allocator, **{name: value}).fitted
+
+        rows.append({"allocator": allocator, "largest": largest_that_fits(low, high, fits)})
     return {
         "command": list(command),
         "device": simulate or "this GPU",
