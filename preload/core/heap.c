@@ -256,6 +256,8 @@ static gml_status attempt(gml_heap *heap, const gml_request *request, gml_span *
         status = prepare(heap, request, &plan, out_block);
     }
     unlock_changed(heap);
+    if (status == GML_NOT_FOUND)
+        return GML_OUT_OF_ADDRESSES; /* other threads took what was reserved, time after time */
     if (status != GML_OK || *out_block != NULL)
         return status;
     status = gml_plan_commit(heap, &plan);
@@ -312,6 +314,10 @@ static gml_status alloc_slow(gml_heap *heap, const gml_request *request, gml_spa
     gml_status status = look_at_device(heap);
     if (status != GML_OK)
         return status;
+    /* Without context events nothing but a wait tells that plainly freed memory is no longer in use.
+     * The program's own cudaMalloc may wait for the device too; growing without end would be worse. */
+    if (request->requester == GML_INDEX_NONE && heap->no_context_events)
+        (void)climb(heap, RUNG_DRAIN);
     status = attempt(heap, request, out_block);
     for (unsigned rung = 0; may_pass(status) && rung < RUNG_COUNT; rung++) {
         if (climb(heap, (gml_rung)rung))

@@ -178,6 +178,8 @@ static gml_status record(gml_heap *heap, uint32_t index)
         return GML_NOT_READY;
     gml_event event = 0;
     gml_status status = heap->dev->ops->event_record(heap->dev, handle_of(heap, index), &event);
+    if (index == GML_INDEX_DEVICE && status == GML_UNSUPPORTED)
+        heap->no_context_events = true;
     if (status != GML_OK)
         return status;
     drop_event(heap, state);

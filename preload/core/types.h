@@ -211,6 +211,7 @@ struct gml_heap {
     uint64_t reuse_ns, reuse_chunks; /* driver time spent on mapping free chunks elsewhere */
     uint64_t grow_ns;                /* driver time spent on new chunks */
     unsigned captures;
+    bool no_context_events; /* the device cannot record an event over all its work */
 
     gml_chunk *chunks;
     gml_tag *chunk_tags; /* while a chunk is free: what must be ordered before a reuse, as one tag */

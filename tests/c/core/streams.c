@@ -207,6 +207,21 @@ static void test_the_rest_of_a_stitch_is_waited_for(void)
 }
 
 /* Handles return for as long as a program runs; each time they name another stream. */
+/* Drivers before CUDA 12.5: a program of plain calls must not grow until the device is full. */
+static void test_plain_calls_without_context_events_do_not_grow(void)
+{
+    test_bench bench = open_bench((gml_model_options){.total_bytes = 512 * GML_MIB, .asynchronous = true, .no_context_events = true},
+                                  (gml_heap_options){.goal = GML_GOAL_MEMORY});
+    for (int i = 0; i < 12; i++) {
+        uintptr_t block = take_on(bench, BLOCK, GML_STREAM_NONE, GML_API_PLAIN);
+        gml_model_submit(bench.device, 5);
+        give_on(bench, block, GML_STREAM_NONE);
+    }
+    CHECK(stats_of(bench).peak_reserved_bytes <= 2 * BLOCK);
+    CHECK_EQUAL(stats_of(bench).ooms, 0);
+    close_bench(bench);
+}
+
 static void test_streams_come_and_go(void)
 {
     test_bench bench = stream_bench(64);
@@ -344,6 +359,7 @@ int main(void)
     RUN(test_an_extended_coarse_range_is_waited_for);
     RUN(test_a_bridged_gap_is_waited_for);
     RUN(test_the_rest_of_a_stitch_is_waited_for);
+    RUN(test_plain_calls_without_context_events_do_not_grow);
     RUN(test_streams_come_and_go);
     RUN(test_a_rollback_keeps_the_work_on_a_gap);
     RUN(test_trim_leaves_unfinished_work_alone);
