@@ -2,8 +2,8 @@
 /* Device contract: everything the allocator core may ask of a GPU, as one table of functions.
  *
  * Implementations: the CUDA driver (device/cuda.c), a pure model with a budget and strict rules
- * (device/model.c), and decorators that count and time (device/meter.c) or fail the n-th call of a
- * kind (device/fault.c). A conforming device keeps these rules, all taken from the CUDA driver's
+ * (device/model.c), and a decorator that fails the n-th call of a kind (device/fault.c). The heap
+ * itself counts and times the calls that it makes. A conforming device keeps these rules, all taken from the CUDA driver's
  * virtual memory management:
  *
  *  - A handle is the unit of mapping: `map` always maps a whole handle, at offset 0.
