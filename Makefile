@@ -12,7 +12,7 @@ RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-python test-mutants test-torch-matrix check gen bench-table bench-startup clean
+.PHONY: help setup demo test test-c test-python test-mutants test-torch-matrix check gen bench-startup clean
 .PHONY: bench bench-waste bench-speed bench-fit bench-paper bench-flat check-gpu
 
 help: ## show this list
@@ -66,10 +66,6 @@ gen: setup ## write the files that are generated from the C lists
 	@$(BUILD)/tools/gen_abi profiles > gml_run/_profiles.py
 	@$(BUILD)/tools/gen_abi hooks > docs/reference/hooked-symbols.md
 	@$(PY) docs/reference/make_options.py > docs/reference/options.md
-
-bench-table: setup ## measure the README's tables: waste, and the smallest device (about 20 minutes)
-	@$(RUN) $(PY) tests/bench/waste.py
-	@$(RUN) $(PY) tests/bench/fit.py --parts 100
 
 bench: bench-speed bench-waste bench-fit bench-paper bench-flat ## measure every table of docs/benchmarks.md
 
