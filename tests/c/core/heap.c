@@ -29,6 +29,8 @@ static void test_growth_creates_only_what_is_missing(void)
     uintptr_t b = take(bench, 5 * GML_MIB); /* 1 MiB is there, 4 MiB are missing */
     CHECK_EQUAL(b, a + 3 * GML_MIB);
     CHECK_EQUAL(stats_of(bench).reserved_bytes, 8 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).place_grow, 2);
+    CHECK(stats_of(bench).driver_ns > 0);
     give(bench, a);
     give(bench, b);
     close_bench(bench);
@@ -45,7 +47,11 @@ static void test_holes_are_stitched(void)
     uintptr_t big = take(bench, 16 * GML_MIB); /* the device is full: eight holes of 2 MiB serve it */
     CHECK_EQUAL(stats_of(bench).reserved_bytes, 32 * GML_MIB);
     CHECK_EQUAL(stats_of(bench).place_stitch, 1);
+    CHECK_EQUAL(stats_of(bench).stitched_arenas, 1);
+    CHECK_EQUAL(stats_of(bench).stitched_live_bytes, 16 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).primitive_live_bytes, 16 * GML_MIB);
     give(bench, big);
+    CHECK_EQUAL(stats_of(bench).stitched_idle_bytes, 16 * GML_MIB);
     for (int i = 0; i < 16; i += 2)
         block[i] = take(bench, 2 * GML_MIB);
     CHECK_EQUAL(stats_of(bench).place_stitch, 1);
@@ -157,6 +163,7 @@ static void test_trim_releases_what_is_idle(void)
     give(bench, fine);
     CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
     CHECK_EQUAL(stats_of(bench).reserved_bytes, 0);
+    CHECK_EQUAL(stats_of(bench).arenas, 0); /* an arena without a chunk goes, and its addresses with it */
     close_bench(bench);
 }
 

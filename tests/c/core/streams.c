@@ -237,6 +237,28 @@ static void test_streams_come_and_go(void)
         CHECK(gml_model_violation(bench.device) == NULL);
     }
     CHECK(stats_of(bench).reserved_bytes <= 8 * GML_MIB);
+    /* A stream that got the place of an older one is as good as the first: others wait on the device. */
+    uintptr_t a = take_on(bench, BLOCK, 3, GML_API_ASYNC);
+    work_and_give(bench, a, 3);
+    uint64_t syncs = calls(bench, GML_CALL_sync);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), syncs);
+    close_bench(bench);
+}
+
+/* No event could be recorded when the stream went: one over the whole context tells later. */
+static void test_a_stream_may_end_during_a_capture(void)
+{
+    test_bench bench = stream_bench(BLOCK / GML_MIB);
+    uintptr_t a = take_on(bench, BLOCK, 4, GML_API_ASYNC);
+    work_and_give(bench, a, 4);
+    gml_heap_set_captures(bench.heap, 1);
+    gml_heap_stream_destroyed(bench.heap, 4);
+    CHECK_EQUAL(calls(bench, GML_CALL_event_record), 0);
+    gml_heap_set_captures(bench.heap, 0);
+    gml_model_finish(bench.device, 4);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), a);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), 0);
     close_bench(bench);
 }
 
@@ -250,21 +272,46 @@ static gml_status fail_map(gml_device *dev, uintptr_t va, size_t bytes, gml_hand
     return GML_DEVICE_LOST;
 }
 
+/* One request that fails because nothing can be mapped. */
+static void fail_to_take(test_bench bench, uint64_t bytes, gml_stream stream)
+{
+    const gml_device_ops *working = bench.device->ops;
+    uintptr_t refused = 0;
+    failing_ops = *working;
+    failing_ops.map = fail_map;
+    bench.device->ops = &failing_ops;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, bytes, stream, GML_API_ASYNC, &refused), GML_DEVICE_LOST);
+    bench.device->ops = working;
+    verify(bench);
+}
+
 /* A plan that fails gives the gap back that it wanted to extend, with the work on it. */
 static void test_a_rollback_keeps_the_work_on_a_gap(void)
 {
     test_bench bench = stream_bench(64);
-    uintptr_t a = take_on(bench, 3 * GML_MIB, 1, GML_API_ASYNC), refused = 0;
-    const gml_device_ops *working = bench.device->ops;
+    uintptr_t a = take_on(bench, 3 * GML_MIB, 1, GML_API_ASYNC);
     work_and_give(bench, a, 1);
-    failing_ops = *working;
-    failing_ops.map = fail_map;
-    bench.device->ops = &failing_ops;
-    CHECK_EQUAL(gml_heap_alloc(bench.heap, BLOCK, 5, GML_API_ASYNC, &refused), GML_DEVICE_LOST);
-    bench.device->ops = working;
-    verify(bench);
+    fail_to_take(bench, BLOCK, 5);
     CHECK_EQUAL(take_on(bench, 3 * GML_MIB, 6, GML_API_ASYNC), a);
     CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 2);
+    close_bench(bench);
+}
+
+static void test_a_rollback_gives_both_gaps_of_a_bridge_back(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block[3];
+    uint64_t released = 0;
+    for (int i = 0; i < 3; i++)
+        block[i] = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    give_on(bench, block[1], 1);
+    CHECK_EQUAL(gml_heap_trim(bench.heap, 0, &released), GML_OK);
+    work_and_give(bench, block[0], 1);
+    work_and_give(bench, block[2], 1);
+    fail_to_take(bench, 3 * BLOCK, 5);
+    CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block[0]);
+    CHECK_EQUAL(take_on(bench, BLOCK, 7, GML_API_ASYNC), block[2]);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 3);
     close_bench(bench);
 }
 
@@ -361,7 +408,9 @@ int main(void)
     RUN(test_the_rest_of_a_stitch_is_waited_for);
     RUN(test_plain_calls_without_context_events_do_not_grow);
     RUN(test_streams_come_and_go);
+    RUN(test_a_stream_may_end_during_a_capture);
     RUN(test_a_rollback_keeps_the_work_on_a_gap);
+    RUN(test_a_rollback_gives_both_gaps_of_a_bridge_back);
     RUN(test_trim_leaves_unfinished_work_alone);
     RUN(test_dropped_arenas_are_finished_with);
     return 0;
