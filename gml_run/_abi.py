@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = b"GMLTLM01"
-VERSION = 2
+VERSION = 3
 
 # The fixed part of a telemetry file: name -> (offset, struct format).
 HEADER = {
@@ -163,7 +163,7 @@ OOM_BYTES = 232
 OOM_FORMAT = "<29Q"
 OOM_COUNT = 32
 DEVICE_OFFSET = 8184
-DEVICE_BYTES = 2216
+DEVICE_BYTES = 2728
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
@@ -175,11 +175,15 @@ STATS_OFFSET = 400
 STATS_FORMAT = "<51Q"
 SIZE_COUNTS_OFFSET = 808
 SIZE_CLASSES = 48
-STEP_NS_OFFSET = 1192
+STEP_NS_OFFSET = 1704
 STEP_NS_COUNT = 64
-MAP_OFFSET = 1704
+WINDOW_NUMBER_OFFSET = 1192
+WINDOW_LIVE_OFFSET = 1448
+WINDOW_COUNT = 32
+WINDOW_NS = 250000000
+MAP_OFFSET = 2216
 MAP_CELLS = 512
-FILE_BYTES = 43640
+FILE_BYTES = 51832
 
 # Variables that the libraries in the child read: (name, default, meaning).
 OPTIONS = (

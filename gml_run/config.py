@@ -50,8 +50,12 @@ class Live(StrEnum):
 
     AUTO = "auto"
     DOCK = "dock"
+    SCREEN = "screen"
     LINE = "line"
     OFF = "off"
+
+
+DEFAULT_DRIVER_TIME = 1.0  # percent; the library's own default
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class RunOptions:
     max_driver_time: float | None = None
     release_idle_s: int | None = None
     live: Live = Live.AUTO
+    step: str | None = None
     output: str | None = None
     metrics: str | None = None
     status_file: str | None = None
@@ -115,6 +120,7 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         max_driver_time=_percent("--max-driver-time", share) if share else None,
         release_idle_s=_seconds("--release-idle", idle) if (idle := text("release_idle")) else None,
         live=live,
+        step=_pattern("--step", step) if (step := text("step")) else None,
         output=text("output"),
         metrics=text("metrics"),
         status_file=text("status_file"),
@@ -127,6 +133,16 @@ def _seconds(option: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise GmlError("not a whole number of seconds", f"{option} {text}", "give one such as 60")
     return int(text)
+
+
+def _pattern(option: str, text: str) -> str:
+    import re
+
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise GmlError(f"{text!r} is no regular expression: {error}", option) from None
+    return text
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gml_run._abi import WINDOW_NS
 from gml_run.analysis.usage import Usage, usage_of
 from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
 
@@ -19,6 +20,7 @@ class Frame:
     usage: Usage
     places: int  # pairs of process and device that hold or held memory
     age_s: float  # since the last change of any figure
+    now_ns: int = 0  # CLOCK_MONOTONIC when it was made
 
     @property
     def heap(self) -> bool:
@@ -78,6 +80,16 @@ class Frame:
         """The largest request that would be served now, with new memory where there is some."""
         return max(self.device.stats.largest_servable_bytes, self.headroom if self.heap else self.free)
 
+    @property
+    def spent_on_driver(self) -> float:
+        """Seconds in the driver's memory calls."""
+        return self.device.stats.driver_ns / 1e9
+
+    def peak_live_since(self, seconds: float) -> int:
+        """Most memory in use in the last `seconds`, as the program noted it; no look is needed at the peak."""
+        first = (self.now_ns - int(seconds * 1e9)) // WINDOW_NS
+        return max([live for number, live in self.device.windows if number >= first > 0] + [self.usage.live])
+
 
 def make_frame(processes: Sequence[ProcessSnapshot], now_ns: int) -> Frame | None:
     """The frame for these snapshots; `now_ns` is CLOCK_MONOTONIC. None when nobody holds anything yet."""
@@ -87,4 +99,5 @@ def make_frame(processes: Sequence[ProcessSnapshot], now_ns: int) -> Frame | Non
         return None
     process, device, usage = max(places, key=lambda place: (place[2].reserved, place[2].peak_reserved))
     changed = max(place[1].figures.updated_ns for place in places)
-    return Frame(process, device, usage, len(places), max(0.0, (now_ns - changed) / 1e9) if changed else 0.0)
+    age_s = max(0.0, (now_ns - changed) / 1e9) if changed else 0.0
+    return Frame(process, device, usage, len(places), age_s, now_ns)

@@ -11,7 +11,10 @@ MOST_POINTS = 480
 
 
 class Point(NamedTuple):
-    """One moment of the place that held most then; bytes, and seconds since the start."""
+    """One moment of the place that held most then; bytes, and seconds since the start.
+
+    `live` is the most since the point before, the others are what was found at the moment.
+    """
 
     t_s: float
     live: int
@@ -32,11 +35,12 @@ class History:
         """Notes the frame, unless the last point is too near."""
         if self._points and elapsed - self._points[-1].t_s < self._distance:
             return
+        live = frame.peak_live_since(elapsed - self._points[-1].t_s if self._points else 0.0)
         self._points.append(
             Point(
                 round(elapsed, 3),
-                frame.usage.live,
-                frame.usage.reserved,
+                live,
+                max(live, frame.usage.reserved),
                 frame.rounding,
                 frame.scattered,
                 frame.held_by_streams,

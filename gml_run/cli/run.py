@@ -30,6 +30,7 @@ def run(
     release_idle: Annotated[str | None, option(specs.RELEASE_IDLE)] = None,
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
     live: Annotated[str | None, option(specs.LIVE)] = specs.LIVE.default,
+    step: Annotated[str | None, option(specs.STEP)] = None,
     output: Annotated[str | None, option(specs.OUTPUT)] = None,
     metrics: Annotated[str | None, option(specs.METRICS)] = None,
     status_file: Annotated[str | None, option(specs.STATUS_FILE)] = None,

@@ -91,7 +91,7 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
     try:
         processes = watch.finish(duration_s)
         report = build_report(
-            record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points
+            record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points, watch.steps()
         )
         if path is not None and not report["not_served"]:
             report["baseline"] = find_baselines(report, path)

@@ -88,11 +88,20 @@ SIMULATE = Spec(
 LIVE = Spec(
     "live",
     ("--live",),
-    "Live view: dock keeps lines at the bottom of the terminal, line prints one now and then.",
+    "Live view: dock keeps lines at the bottom of the terminal, screen fills it, line prints one now and then.",
     VIEW,
-    "auto|dock|line|off",
+    _choices(Live),
     "GML_LIVE",
     "auto",
+)
+STEP = Spec(
+    "step",
+    ("--step",),
+    "A line of the program's output that matches ends a step (under dock and screen); without it, steps are a "
+    "period in the allocations.",
+    VIEW,
+    "REGEX",
+    "GML_STEP",
 )
 OUTPUT = Spec(
     "output",
@@ -131,8 +140,10 @@ RUN_SPECS = (
     GOAL,
     LIMIT,
     MAX_DRIVER_TIME,
+    RELEASE_IDLE,
     SIMULATE,
     LIVE,
+    STEP,
     OUTPUT,
     METRICS,
     STATUS_FILE,

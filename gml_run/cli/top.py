@@ -11,11 +11,13 @@ import typer
 def top(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, its name, or latest.")] = "latest",
     once: Annotated[bool, typer.Option("--once", help="Print the state once, and end.")] = False,
+    ranks: Annotated[bool, typer.Option("--ranks", help="Begin with the table of ranks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the state once, as JSON.")] = False,
 ) -> None:
-    """Watch a run from another terminal: pool, arena map, course, driver calls. Needs no rights but to read.
+    """Watch a run from another terminal, also over ssh. Needs no rights but to read its directory.
 
-    Keys: q quits, space pauses, ? shows them.
+    Keys: 1 overview, 2 timeline, 3 fragmentation, 4 stitching, 5 arena map, 6 ranks; space pauses, ? explains
+    the words, q quits.
 
     [bold]Examples[/bold]
 
@@ -27,6 +29,7 @@ def top(
     """
     import json
     import os
+    import shutil
 
     from gml_run.errors import GmlError
     from gml_run.report.recover import load_report
@@ -37,19 +40,22 @@ def top(
     if as_json:
         typer.echo(json.dumps(load_report(directory), indent=1, ensure_ascii=False))
         return
+    from gml_run.config import DEFAULT_DRIVER_TIME
+    from gml_run.launch.environment import user_environment
+    from gml_run.live.scene import Scene
     from gml_run.live.viewer import Viewer
 
     opening = read_opening(directory)
-    title = f"gml-run · {opening['run']['allocator']} · {command_text(opening['run']['command'])}"
+    run_record = opening["run"]
+    title = f"gml-run · {run_record['allocator']} · {command_text(run_record['command'])}"
+    ours = run_record["allocator"] == "vms"
+    budget = (run_record.get("max_driver_time") or DEFAULT_DRIVER_TIME) if ours else None
+    scene = Scene(title, budget=budget, view=6 if ranks else 1)
     report = read_report(directory)
-    viewer = Viewer(directory, title, opening["started_s"], lambda: is_alive(opening), report)
+    viewer = Viewer(directory, scene, opening["started_s"], lambda: is_alive(opening), report, user_environment())
     if once:
-        from rich.console import Console
-
-        console = Console(highlight=False)
-        for line in viewer.lines(1000, console.width - 1):
-            line.truncate(console.width - 1, overflow="ellipsis")
-            console.print(line, soft_wrap=True)
+        width = shutil.get_terminal_size().columns - 1
+        typer.echo("\n".join(viewer.once(200, width, styled=os.isatty(1))))
         return
     if not (os.isatty(0) and os.isatty(1)):
         raise GmlError("this is no terminal", "", "use gml-run top --once, or --json")

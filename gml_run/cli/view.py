@@ -6,16 +6,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gml_run.analysis.frame import Frame
 from gml_run.cli.screen import complain, error_is_ready
-from gml_run.config import Live, RunOptions
+from gml_run.config import DEFAULT_DRIVER_TIME, Live, RunOptions
 from gml_run.launch.process import Ending, ending_of, spawn
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
 from gml_run.live.line import LineSchedule, format_line
 from gml_run.live.watch import Show, Sink, Watch
+
+if TYPE_CHECKING:
+    from gml_run.live.full import FullScreen
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,11 @@ class Launch:
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
     """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
     watch = Watch(directory, _show_lines(launch.options), sinks=launch.sinks)
+    if launch.options.step is not None and not launch.options.quiet:
+        complain(
+            "--step: the program's output does not pass through gml-run here, only under the dock and the full "
+            "screen; steps are looked for in its allocations"
+        )
     inbox = launch.inbox
     child = spawn(launch.program, launch.command, launch.environ, inbox.inherited_mask, inbox.child_ignored)
     try:
@@ -47,7 +56,7 @@ def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
 def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch] | None:
     """The child on a terminal of its own, our lines below; None where the dock cannot be right."""
     options = launch.options
-    if directory is None or options.quiet or options.live not in (Live.AUTO, Live.DOCK):
+    if directory is None or options.quiet or options.live not in (Live.AUTO, Live.DOCK, Live.SCREEN):
         return None
     terminals = tuple(number for number in (0, 1, 2) if os.isatty(number))
     if 1 not in terminals or 2 not in terminals or not _can_share_screen(launch.environ):
@@ -72,7 +81,22 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         return None
     dock = Dock(rows, columns, height=5)
     watch = Watch(directory, None, INTERVAL, launch.sinks)
-    watch.show = DockView(dock, _title(options), os.environ, watch.history).show
+    if options.step is not None:
+        from gml_run.analysis.steps import StepLines
+
+        watch.step_lines = StepLines(options.step)
+    screen: Dock | FullScreen = dock
+    if options.live is Live.SCREEN:
+        from gml_run.live.fullview import FullView
+        from gml_run.live.scene import Scene
+
+        scene = Scene(_title(options), budget=_budget(options), leaves="dock")
+        view = FullView(
+            dock, (rows, columns), scene, launch.environ, watch.history, lambda: watch.processes, watch.steps
+        )
+        watch.show, screen = view.show, view.screen
+    else:
+        watch.show = DockView(dock, _title(options), launch.environ, watch.history, watch.steps).show
     inbox = launch.inbox
     job = start_job(
         launch.program,
@@ -82,10 +106,11 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         inbox.child_ignored,
         terminals,
         terminal.modes,
-        (rows, columns),
+        (screen.child_rows, screen.child_columns),
     )
     launch.witness.guard(path, terminal.modes)
-    relay = Relay(inbox, launch.witness, terminal, job, dock)
+    listen = watch.step_lines.feed if watch.step_lines is not None else None
+    relay = Relay(inbox, launch.witness, terminal, job, screen, listen)
     try:
         return relay.wait(watch.tick), watch
     except Exception as error:
@@ -108,6 +133,12 @@ def _title(options: RunOptions) -> str:
     if options.simulation is not None:
         parts.append(f"simulated {options.simulation.profile}")
     return " · ".join(parts)
+
+
+def _budget(options: RunOptions) -> float | None:
+    if not options.allocator.ours:
+        return None
+    return DEFAULT_DRIVER_TIME if options.max_driver_time is None else options.max_driver_time
 
 
 def _show_lines(options: RunOptions) -> Show | None:

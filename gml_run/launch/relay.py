@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from gml_run.launch.job import Job
@@ -29,6 +30,7 @@ class Screen(Protocol):
     @property
     def child_columns(self) -> int: ...
     def output(self, data: bytes) -> bytes: ...
+    def keys(self, data: bytes) -> tuple[bytes, bytes]: ...
     def refresh(self) -> bytes: ...
     def release(self) -> bytes: ...
     def resize(self, rows: int, columns: int) -> bytes: ...
@@ -40,7 +42,17 @@ class Screen(Protocol):
 class Relay:
     """One child on a terminal of its own."""
 
-    def __init__(self, inbox: SignalInbox, witness: Witness, terminal: Terminal, job: Job, screen: Screen) -> None:
+    def __init__(
+        self,
+        inbox: SignalInbox,
+        witness: Witness,
+        terminal: Terminal,
+        job: Job,
+        screen: Screen,
+        listen: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`listen` is told all output."""
+        self._listen = listen
         self._inbox = inbox
         self._witness = witness
         self._terminal = terminal
@@ -105,7 +117,9 @@ class Relay:
             if ready.get(self._job.master, 0) & select.POLLOUT:
                 self._pass_keys()
             if ready.get(self._terminal.descriptor, 0) & ~select.POLLOUT:
-                self._keys += self._terminal.read()
+                passed, painted = self._screen.keys(self._terminal.read())
+                self._keys += passed
+                self._show(painted)
                 self._pass_keys()
             if ready.get(self._terminal.descriptor, 0) & select.POLLOUT:
                 self._terminal.flush()
@@ -148,6 +162,8 @@ class Relay:
         if not data:
             self._master_open = False
             return False
+        if self._listen is not None:
+            self._listen(data)
         self._show(self._screen.output(data))
         return True
 
@@ -250,5 +266,8 @@ class Relay:
         poll = select.poll()
         poll.register(self._terminal.descriptor, select.POLLOUT)
         while self._terminal.pending and not self._terminal.gone and time.monotonic() < deadline:
+            before = self._terminal.pending
             poll.poll(100)
             self._terminal.flush()
+            if self._terminal.pending < before:  # slow, not stuck
+                deadline = time.monotonic() + _LAST_WORDS

@@ -58,6 +58,10 @@ class Dock:
             written += self._paint_if_calm(force=False)
         return written
 
+    def keys(self, data: bytes) -> tuple[bytes, bytes]:
+        """What is typed is the child's, all of it."""
+        return data, b""
+
     def set_lines(self, lines: Sequence[str]) -> None:
         """New content for the dock; it is painted by the next refresh."""
         if tuple(lines) != self._lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole screen on a run: pool, course, arena map, placements, processes."""
+"""The overview of a run on a whole screen: pool, processes, arena map, course, driver, sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 from gml_run.analysis.frame import Frame
 from gml_run.analysis.history import Point
 from gml_run.analysis.usage import usage_of
-from gml_run.live.paint import bar_line, legend_line, waste_line, work_line
+from gml_run.live.paint import bar_line, legend_line, sparkline, waste_line, work_line
 from gml_run.telemetry.reader import ProcessSnapshot
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
@@ -19,7 +19,7 @@ _STITCHED = 128  # added to a cell that is mostly live in a stitched arena
 MAP_LEGEND = "█ in use  ▓ in use, stitched  ▒ partly used  · idle  : idle, shared"
 
 
-def page_lines(
+def overview_lines(
     frame: Frame, processes: Sequence[ProcessSnapshot], points: Sequence[Point], elapsed: float, size: tuple[int, int]
 ) -> list[Text]:
     """Lines that fill a screen of `size` rows and columns, most important first."""
@@ -32,8 +32,12 @@ def page_lines(
     ]
     lines += _section("processes", process_lines(processes, columns), rows - len(lines), 4)
     if frame.heap:
-        lines += _section("arena map", map_lines(frame.device.cells, columns), rows - len(lines), 8)
-    lines += _section("memory in use over time", course_lines(points, frame, columns), rows - len(lines), 6)
+        lines += _section(
+            "arena map", map_lines(frame.device.cells, columns), rows - len(lines) - 2, 8 if rows > 16 else 4
+        )
+    room = rows - len(lines)
+    course = course_lines(points, frame, columns) if room > 5 else _spark_lines(points, frame, columns)
+    lines += _section("memory in use over time", course, room, 6)
     if frame.heap:
         lines += _section("driver", driver_lines(frame, elapsed, columns), rows - len(lines), 3)
     lines += _section("requests by size", size_lines(frame, columns), rows - len(lines), 6)
@@ -113,6 +117,12 @@ def course_lines(points: Sequence[Point], frame: Frame, columns: int, height: in
             text.append(_BLOCKS[max(0, min(8, round(level * 8)))], "green")
         lines.append(text)
     return lines
+
+
+def _spark_lines(points: Sequence[Point], frame: Frame, columns: int) -> list[Text]:
+    """The same on one line, where there is no room for more."""
+    values = [point.live for point in points[-max(1, columns - 2) :]]
+    return [Text(f" {sparkline(values, frame.usage.peak_reserved)}", "green")] if values else []
 
 
 def driver_lines(frame: Frame, elapsed: float, columns: int) -> list[Text]:

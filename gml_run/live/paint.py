@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.text import Text
 
 from gml_run.analysis.frame import Frame
 from gml_run.analysis.history import Point
+from gml_run.analysis.steps import NONE, Steps
+from gml_run.live.render import Renderer
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
 HEIGHT = 5
@@ -24,26 +24,6 @@ _SHORT = {
 _SPARKS = 20  # moments in the small curve of memory in use
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _STALE = 5.0  # seconds without a change after which the age of the data is shown
-_TO_ASCII = str.maketrans(
-    {
-        "─": "-",
-        "·": "-",
-        "…": ".",
-        "×": "x",
-        "█": "#",
-        "▓": "=",
-        "▒": "-",
-        "░": ".",
-        "│": "|",
-        "▁": "_",
-        "▂": ".",
-        "▃": ",",
-        "▄": "-",
-        "▅": "=",
-        "▆": "+",
-        "▇": "*",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +41,25 @@ class Painter:
 
     def __init__(self, title: str, environ: Mapping[str, str]) -> None:
         self._title = title
-        self._buffer = io.StringIO()
-        self._console = Console(
-            file=self._buffer, force_terminal=True, legacy_windows=False, highlight=False, _environ=environ
-        )
-        locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or ""
-        self._ascii = "utf" not in locale.lower()
+        self._renderer = Renderer(environ)
 
-    def lines(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point] = ()) -> list[str]:
+    def lines(
+        self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point] = (), steps: Steps = NONE
+    ) -> list[str]:
         """HEIGHT lines of at most `columns` cells."""
         texts = [
-            self._rule(frame, elapsed, columns, points),
+            self._rule(frame, elapsed, columns, points, steps),
             bar_line(frame, columns),
             legend_line(frame, columns),
             waste_line(frame, columns),
             work_line(frame, elapsed, columns),
         ]
-        return [self._render(text, columns) for text in texts]
+        return [self._renderer.render(text, columns) for text in texts]
 
-    def _rule(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point]) -> Text:
+    def _rule(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point], steps: Steps) -> Text:
         right = format_seconds(elapsed)
+        if steps.per_s is not None:
+            right = f"{format_rate(steps.per_s)} · {right}"
         if frame.age_s > _STALE:
             right = f"no GPU memory call for {format_seconds(frame.age_s)} · {right}"
         elif frame.places > 1:
@@ -94,14 +73,10 @@ class Painter:
             left, fill = "── ", max(1, columns - len(right) - 7)
         return Text(f"{left}{'─' * fill} {right} ──", style="dim")
 
-    def _render(self, text: Text, columns: int) -> str:
-        text.no_wrap = True
-        text.truncate(columns, overflow="ellipsis")
-        self._buffer.seek(0)
-        self._buffer.truncate()
-        self._console.print(text, end="", width=columns, soft_wrap=True)
-        painted = self._buffer.getvalue()
-        return painted.translate(_TO_ASCII) if self._ascii else painted
+
+def format_rate(per_s: float) -> str:
+    """Steps a second, or the seconds that one takes."""
+    return f"{per_s:.3g} steps/s" if per_s >= 0.5 else f"{format_seconds(1 / per_s)} a step"
 
 
 def sparkline(values: Sequence[int], top: int) -> str:

@@ -11,100 +11,109 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from gml_run.analysis.frame import make_frame
 from gml_run.analysis.history import History, Point
-from gml_run.live.page import page_lines
+from gml_run.analysis.steps import Steps, found_steps
+from gml_run.live.keys import split_keys
+from gml_run.live.render import Renderer
+from gml_run.live.scene import Scene, scene_lines
 from gml_run.telemetry.reader import TelemetryReader
-from gml_run.units import format_seconds, shorten
 
 _INTERVAL = 0.25
-HELP = "q quit   space pause   ? help"
 
 
 class Viewer:
     """One view of one run directory."""
 
     def __init__(
-        self, directory: str, title: str, started: float, alive: Callable[[], bool], report: dict[str, Any] | None
+        self,
+        directory: str,
+        scene: Scene,
+        started: float,
+        alive: Callable[[], bool],
+        report: dict[str, Any] | None,
+        environ: Mapping[str, str],
     ) -> None:
         """`report` is that of a run that has ended; it knows how long it took and how it went."""
         self._reader = TelemetryReader(directory)
-        self._title = title
+        self._scene = scene
         self._started = started
         self._alive = alive
         self._history = History()
         self._points = [Point(*point) for point in report["timeline"]["points"]] if report else None
         self._duration_s = report["run"]["duration_s"] if report else None
-        self._paused = False
-        self._help = False
+        self._steps = Steps(**report["steps"]) if report else None
+        self._renderer = Renderer(environ)
+        scene.colours = self._renderer.colours and not self._renderer.ascii
 
-    def lines(self, rows: int, columns: int) -> list[Text]:
-        """The screen as it is now."""
-        elapsed = self._duration_s if self._duration_s is not None else time.time() - self._started
-        processes = self._reader.read()
-        frame = make_frame(processes, time.monotonic_ns())
-        state = "paused" if self._paused else "running" if self._alive() else "ended"
-        right = f"{state} · {format_seconds(elapsed)}"
-        title = shorten(self._title, max(16, columns - len(right) - 9))
-        fill = max(1, columns - len(title) - len(right) - 8)
-        head = Text(f"── {title} {'─' * fill} {right} ──", style="dim")
-        if frame is None:
-            return [head, Text(" no GPU memory call yet")]
-        self._history.add(frame, elapsed)
-        points = self._points if self._points is not None else self._history.points
-        body = page_lines(frame, processes, points, elapsed, (rows - 2, columns))
-        return [head, *body, *([Text(f" {HELP}", style="reverse")] if self._help else [])]
+    def look(self) -> Scene:
+        """Brings the scene up to date."""
+        scene = self._scene
+        scene.elapsed = self._duration_s if self._duration_s is not None else time.time() - self._started
+        scene.processes = self._reader.read()
+        scene.state = "running" if self._alive() else "ended"
+        scene.frame = make_frame(scene.processes, time.monotonic_ns())
+        scene.steps = self._steps or found_steps(scene.processes)
+        if scene.frame is not None:
+            self._history.add(scene.frame, scene.elapsed)
+        scene.points = self._points if self._points is not None else self._history.points
+        return scene
+
+    def once(self, rows: int, columns: int, styled: bool) -> list[str]:
+        """The screen once, without the keys and without empty lines at the end."""
+        lines: list[Text] = scene_lines(self.look(), rows, columns)[:-1]
+        while lines and not lines[-1].plain.strip():
+            lines.pop()
+        return [self._renderer.render(line if styled else Text(line.plain), columns) for line in lines]
 
     def run(self) -> None:
         """Draws until q, ^C or the end of the terminal."""
         stream = sys.stdout
-        console = Console(file=stream, highlight=False)
         saved = termios.tcgetattr(0)
         previous = signal.signal(signal.SIGTERM, _leave)
         signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGWINCH, lambda *_: None)  # ends the wait for a key
         try:
             tty.setcbreak(0)
-            stream.write("\x1b[?1049h\x1b[?25l")
+            stream.write("\x1b[?1049h\x1b[?7l\x1b[?25l\x1b[2J")
             while True:
-                if not self._paused:
-                    self._draw(console)
-                key = self._key()
-                if key in (b"q", b"Q", b""):
-                    return
-                if key == b" ":
-                    self._paused = not self._paused
-                elif key == b"?":
-                    self._help = not self._help
+                if not self._scene.paused:
+                    self.look()
+                self._draw()
+                for key in self._keys():
+                    if key in "qQ":
+                        return
+                    self._scene.press(key)
         except KeyboardInterrupt:
             return
         finally:
-            stream.write("\x1b[?25h\x1b[?1049l")
+            stream.write("\x1b[?7h\x1b[?25h\x1b[?1049l")
             stream.flush()
             termios.tcsetattr(0, termios.TCSADRAIN, saved)
             signal.signal(signal.SIGTERM, previous)
 
-    def _draw(self, console: Console) -> None:
+    def _draw(self) -> None:
         columns, rows = shutil.get_terminal_size()
-        console.size = (columns, rows)
-        lines = self.lines(rows, columns - 1)
-        console.file.write("\x1b[H")
-        for number, line in enumerate(lines[:rows]):
-            line.truncate(columns - 1, overflow="ellipsis")
-            console.print(line, end="\x1b[K" + ("\n" if number < min(len(lines), rows) - 1 else ""), soft_wrap=True)
-        console.file.write("\x1b[J")
-        console.file.flush()
+        out = []
+        for row, line in enumerate(scene_lines(self._scene, rows, columns - 1), 1):
+            out.append(f"\x1b[{row};1H{self._renderer.render(line, columns - 1)}\x1b[0m\x1b[K")
+        sys.stdout.write("".join(out))
+        sys.stdout.flush()
 
-    def _key(self) -> bytes | None:
-        """A key within the interval; None without one, empty when the terminal is gone."""
-        if not select.select([0], [], [], _INTERVAL)[0]:
-            return None
-        return os.read(0, 1)
+    def _keys(self) -> str:
+        """What was typed within the interval; "q" when the terminal is gone."""
+        try:
+            if not select.select([0], [], [], _INTERVAL)[0]:
+                return ""
+        except InterruptedError:
+            return ""
+        data = os.read(0, 64)
+        return "".join(key.decode("latin-1") for key in split_keys(data) if len(key) == 1) if data else "q"
 
 
 def _leave(number: int, frame: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from gml_run.analysis.frame import Frame, make_frame
 from gml_run.analysis.history import History
+from gml_run.analysis.steps import StepLines, Steps, found_steps
 from gml_run.telemetry.reader import ProcessSnapshot, TelemetryReader
 from gml_run.telemetry.versions import library_versions
 
@@ -44,6 +45,8 @@ class Watch:
         self.versions: dict[str, str] = {}
         self.problems: list[str] = []
         self.history = History()
+        self.processes: Sequence[ProcessSnapshot] = ()
+        self.step_lines: StepLines | None = None
 
     def tick(self, elapsed: float) -> float:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
@@ -51,7 +54,7 @@ class Watch:
             return _NEVER
         try:
             begin = time.thread_time()
-            processes = self._reader.read()
+            processes = self.processes = self._reader.read()
             cost = time.thread_time() - begin
             self._note_versions(processes)
             if elapsed >= self._sinks_due:
@@ -70,11 +73,15 @@ class Watch:
         # Hundreds of processes make a look expensive: then there are fewer of them.
         return max(interval, min(cost * _RESTRAINT, _SLOWEST))
 
+    def steps(self) -> Steps:
+        """Steps so far: by the program's lines where those are followed, else by its allocations."""
+        return found_steps(self.processes) if self.step_lines is None else self.step_lines.steps
+
     def finish(self, elapsed: float) -> Sequence[ProcessSnapshot]:
         """The last figures of every process."""
         if self._reader is None:
             return []
-        processes = self._reader.read(final=True)
+        processes = self.processes = self._reader.read(final=True)
         self._feed_sinks(processes, elapsed)
         self.problems += [f"telemetry of process {name[:-4]} {why}" for name, why in self._reader.problems.items()]
         self._reader.close()

@@ -14,6 +14,7 @@ from gml_run._abi import SIZE_CLASSES, OomRecord
 from gml_run.analysis.history import Point
 from gml_run.analysis.oom import SOURCES, classify
 from gml_run.analysis.reason import why_nothing
+from gml_run.analysis.steps import Steps, found_steps, steps_of
 from gml_run.analysis.usage import Usage, usage_of
 from gml_run.config import RunOptions
 from gml_run.launch.process import Ending
@@ -67,6 +68,7 @@ class RunRecord:
             "intercept": options.intercept.value,
             "goal": options.goal.value,
             "limit_bytes": options.limit_bytes,
+            "max_driver_time": options.max_driver_time,
             "simulated": simulation is not None,
             "simulate": simulation.text if simulation else None,
             "versions": {"gml_run": __version__},
@@ -81,6 +83,7 @@ def build_report(
     ending: Ending,
     duration_s: float,
     history: Sequence[Point] = (),
+    steps: Steps | None = None,
 ) -> dict[str, Any]:
     """The whole report. Never fails for want of telemetry: it then says why there is none."""
     run = record.identity()
@@ -93,7 +96,7 @@ def build_report(
         "run": run,
         "device": _device_overview(processes),
         "baseline": [],
-        "steps": {"count": 0, "p50_s": 0.0, "p95_s": 0.0, "source": "not known"},
+        "steps": _steps(steps or found_steps(processes)),
         "processes": entries,
         "ooms": _ooms(processes, record.options.limit_bytes),
         "problems": [*problems, *_own_problems(processes)],
@@ -105,6 +108,15 @@ def build_report(
         report["not_served"] = record.not_served or why_nothing(record.program, processes)
     report["verdict"] = verdict_of(report)
     return report
+
+
+def _steps(steps: Steps) -> dict[str, Any]:
+    return {
+        "count": steps.count,
+        "p50_s": round(steps.p50_s, 6),
+        "p95_s": round(steps.p95_s, 6),
+        "source": steps.source,
+    }
 
 
 def _process(process: ProcessSnapshot) -> dict[str, Any]:
@@ -179,6 +191,7 @@ def _device(process: ProcessSnapshot, device: DeviceSnapshot) -> dict[str, Any]:
         "peak_driver_live_bytes": figures.peak_driver_live_bytes,
         "forwarded_bytes": stats.forwarded_bytes,
         "arenas": {"all": stats.arenas, "stitched": stats.stitched_arenas},
+        "steps": _steps(steps_of(device)),
         "metadata_bytes": stats.metadata_bytes,
         "size_counts": _trimmed(device.size_counts),
         "torn": device.torn,

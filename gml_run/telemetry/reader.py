@@ -29,6 +29,7 @@ class DeviceSnapshot:
     size_counts: tuple[int, ...]
     cells: bytes  # the arena map, see telemetry/layout.h
     step_times_ns: tuple[int, ...]  # the last ones, oldest first; their number is figures.step_count
+    windows: tuple[tuple[int, int], ...]  # (number, most live bytes) of the last windows of time
     torn: bool  # the writer died inside an update: fields may not fit together
 
 
@@ -221,8 +222,15 @@ def _device(index: int, block: bytes, torn: bool) -> DeviceSnapshot:
         size_counts=sizes,
         cells=block[_abi.MAP_OFFSET : _abi.MAP_OFFSET + _abi.MAP_CELLS],
         step_times_ns=_step_times(block, figures.step_count),
+        windows=_windows(block),
         torn=torn,
     )
+
+
+def _windows(block: bytes) -> tuple[tuple[int, int], ...]:
+    form = f"<{_abi.WINDOW_COUNT}Q"
+    numbers = struct.unpack_from(form, block, _abi.WINDOW_NUMBER_OFFSET)
+    return tuple(zip(numbers, struct.unpack_from(form, block, _abi.WINDOW_LIVE_OFFSET), strict=True))
 
 
 def _step_times(block: bytes, count: int) -> tuple[int, ...]:

@@ -106,8 +106,21 @@ static void refresh(gml_shim *shim, gml_shim_device *device)
     look_if_risen(shim, device, 1);
 }
 
-/* The number of live blocks, of whoever counts the program's own ones. */
-static void note_live(gml_shim_device *device)
+/* What is live counts for this window of time and for those without a change before it. */
+static void note_window(gml_device_block *block, uint64_t bytes, uint64_t now)
+{
+    uint64_t number = now / GML_TELEMETRY_WINDOW_NS;
+    size_t slot = (size_t)(number % GML_TELEMETRY_WINDOWS);
+    if (gml_telemetry_get(&block->window_number[slot]) == number) {
+        (void)gml_telemetry_raise(&block->window_live[slot], bytes);
+    } else {
+        gml_telemetry_set(&block->window_live[slot], bytes);
+        gml_telemetry_set(&block->window_number[slot], number);
+    }
+}
+
+/* What is live, by whoever counts the program's own blocks. */
+static void note_live(gml_shim_device *device, uint64_t now)
 {
     const gml_device_block *block = device->block;
     uint64_t allocs = gml_telemetry_get(&block->torch_allocs);
@@ -121,6 +134,7 @@ static void note_live(gml_shim_device *device)
         allocs = atomic_load_explicit(&device->forwarded_count, memory_order_relaxed);
         bytes = gml_telemetry_get(&block->driver_live_bytes);
     }
+    note_window(device->block, bytes, now);
     /* Another thread's free may be counted between the two loads. */
     gml_steps_note(&device->steps, device->block, allocs > frees ? allocs - frees : 0, bytes);
 }
@@ -130,7 +144,7 @@ void gml_shim_tick(gml_shim *shim, gml_shim_device *device)
     uint64_t now = gml_os_coarse_ns();
     uint64_t last = atomic_load_explicit(&device->refreshed_ns, memory_order_relaxed);
     gml_telemetry_set(&device->block->updated_ns, now);
-    note_live(device);
+    note_live(device, now);
     if (shim->mode == GML_SHIM_SERVE)
         /* What was outside at the last look, and what our heap held at most. */
         (void)gml_telemetry_raise(&device->block->peak_used_bytes,

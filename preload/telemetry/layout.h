@@ -17,13 +17,15 @@
 #include <stdint.h>
 
 #define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
-#define GML_TELEMETRY_VERSION 2u
+#define GML_TELEMETRY_VERSION 3u
 #define GML_TELEMETRY_DEVICES 16
 #define GML_TELEMETRY_OOMS 32
 #define GML_TELEMETRY_MAP_CELLS 512
 #define GML_TELEMETRY_SIZE_CLASSES 48 /* class i counts requests of (2^(i-1), 2^i] bytes */
 #define GML_TELEMETRY_TEXT 256
 #define GML_TELEMETRY_STEPS 64 /* the last ones whose times are kept */
+#define GML_TELEMETRY_WINDOWS 32
+#define GML_TELEMETRY_WINDOW_NS 250000000u
 #define GML_TELEMETRY_TOPS 6   /* sizes named in an out-of-memory record */
 
 /* X(name, meaning): counters of the whole process, each a uint64_t. */
@@ -109,6 +111,10 @@ typedef struct gml_device_block {
 #undef X
     gml_stats stats;
     uint64_t size_counts[GML_TELEMETRY_SIZE_CLASSES];
+    /* Most live bytes in each of the last windows of time, so that an observer misses no peak: window i of
+     * CLOCK_MONOTONIC stands at i modulo the length, when window_number says so. */
+    uint64_t window_number[GML_TELEMETRY_WINDOWS];
+    uint64_t window_live[GML_TELEMETRY_WINDOWS];
     uint64_t step_ns[GML_TELEMETRY_STEPS]; /* how long step i took, at i modulo the length */
     /* The physical memory, chunk ids in equal cells: 0 no memory, 1 idle, 2 idle and aliased,
      * 3..10 live in eighths of the cell, 128 added when most of it is live in a stitched arena. */

@@ -92,6 +92,9 @@ static void print_places(void) {
     printf("SIZE_COUNTS_OFFSET = %zu\nSIZE_CLASSES = %d\n", offsetof(gml_device_block, size_counts),
            GML_TELEMETRY_SIZE_CLASSES);
     printf("STEP_NS_OFFSET = %zu\nSTEP_NS_COUNT = %d\n", offsetof(gml_device_block, step_ns), GML_TELEMETRY_STEPS);
+    printf("WINDOW_NUMBER_OFFSET = %zu\nWINDOW_LIVE_OFFSET = %zu\nWINDOW_COUNT = %d\nWINDOW_NS = %u\n",
+           offsetof(gml_device_block, window_number), offsetof(gml_device_block, window_live),
+           GML_TELEMETRY_WINDOWS, GML_TELEMETRY_WINDOW_NS);
     printf("MAP_OFFSET = %zu\nMAP_CELLS = %d\n", offsetof(gml_device_block, map), GML_TELEMETRY_MAP_CELLS);
     printf("FILE_BYTES = %zu\n", sizeof(gml_telemetry));
 }

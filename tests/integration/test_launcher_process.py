@@ -105,7 +105,7 @@ status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/s
 print(json.dumps({
     "signals": {name: status[name] for name in ("SigIgn", "SigBlk", "SigCgt")},
     "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
-    "environ": {k: v for k, v in os.environ.items() if not k.startswith("GML_") and k not in ("LD_PRELOAD", "_")},
+    "environ": {k: v for k, v in os.environ.items() if not k.startswith("GML_") and k not in ("LD_PRELOAD", "TRITON_LIBCUDA_PATH", "_")},
     "limits": [resource.getrlimit(number) for number in range(16)],
     "umask": os.umask(0), "cwd": os.getcwd(), "group": os.getpgrp() == os.getpgid(os.getppid()),
     "nice": os.nice(0),

@@ -50,7 +50,8 @@ class TestPicture:
             top = dock_top(run)
             assert top == rows - 5
             lines = run.lines()
-            assert re.match(r"── gml-run · vms · balanced · simulated h100 [▁▂▃▄▅▆▇█]+ ─+ [0-9.]+ m?s ──", lines[top])
+            title = "── gml-run · vms · balanced · simulated h100"
+            assert re.match(title + r" [▁▂▃▄▅▆▇█]+ ─+ 10 steps/s · [0-9.]+ m?s ──", lines[top])
             assert "of 80 GiB held" in lines[top + 1] and "█" in lines[top + 1] and "│" in lines[top + 1]
             assert "peak 22 GiB" in lines[top + 2] or "│ 22 GiB" in lines[top + 2]
             assert lines[top + 3].startswith(" waste: rounding 8 MiB")

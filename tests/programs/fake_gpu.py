@@ -23,6 +23,8 @@ def block(step):
     return {
         0: device(
             cells=bytes([1, 2, 10, 138, 5, 133, 0, 10] * 20),
+            steps_ns=[100_000_000 + step * 1000] * min(step, 64),
+            step_count=step,
             sizes={9: step * 20, 21: step * 45, 26: step * 5},
             total_bytes=80 * GIB,
             free_bytes=80 * GIB - reserved - (600 << 20),

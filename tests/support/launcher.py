@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import os
 import pty
@@ -72,11 +73,33 @@ def wait_until(condition, seconds: float = 10.0) -> bool:
     return bool(condition())
 
 
+class TwoScreens(pyte.HistoryScreen):
+    """A terminal with an alternate screen, which pyte's own has not."""
+
+    main = None
+
+    def set_mode(self, *modes, **kwargs):
+        super().set_mode(*modes, **kwargs)
+        if 1049 in modes and kwargs.get("private") and self.main is None:
+            self.main = (copy.deepcopy(dict(self.buffer)), copy.copy(self.cursor), self.margins)
+            self.margins = None
+            self.buffer.clear()
+
+    def reset_mode(self, *modes, **kwargs):
+        super().reset_mode(*modes, **kwargs)
+        if 1049 in modes and kwargs.get("private") and self.main is not None:
+            buffer, self.cursor, self.margins = self.main
+            self.buffer.clear()
+            self.buffer.update(buffer)
+            self.dirty.update(range(self.lines))
+            self.main = None
+
+
 class TerminalRun:
     """A command as leader of a session on a pseudo terminal, with the screen that a user would see."""
 
     def __init__(self, command, rows=24, columns=80, env=None, cwd=None):
-        self.screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.1)
+        self.screen = TwoScreens(columns, rows, history=50_000, ratio=0.1)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
         self.code: int | None = None
