@@ -47,6 +47,8 @@ def format_seconds(seconds: float) -> str:
     """A time in at most three places: "850 µs", "12.3 ms", "4.2 s", "3 min 05 s", "2 h 07 min"."""
     if seconds < 0:
         return "-" + format_seconds(-seconds)
+    if 0 < seconds < 1e-6:
+        return f"{seconds * 1e9:.0f} ns"
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:

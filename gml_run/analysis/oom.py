@@ -15,6 +15,7 @@ allocator holds and nobody uses:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gml_run._abi import OomRecord
@@ -24,6 +25,7 @@ from gml_run.units import MIB, format_size
 CONTEXT_ALLOWANCE = 1024 * MIB
 
 SOURCES = ("heap", "torch", "driver")
+TOPS = sum(1 for name in OomRecord._fields if name.startswith("top") and name.endswith("_count"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,31 @@ def classify(oom: OomRecord, limit_bytes: int | None = None) -> Verdict:
         f"{asked} did not fit: {format_size(oom.live_bytes)} is in use, {format_size(missing)} is missing",
         "make the batch smaller, recompute activations, or use a larger device",
     )
+
+
+def smaller_batch(oom: OomRecord, kind: str, limit_bytes: int | None = None) -> str:
+    """How much smaller the batch must be at least; empty where that is not the point."""
+    if kind not in ("full", "limit", "others"):
+        return ""
+    capacity = limit_bytes if kind == "limit" and limit_bytes else max(oom.reserved_bytes, oom.live_bytes)
+    capacity += 0 if kind == "limit" else oom.free_bytes
+    stays = min(oom.step_low_bytes, oom.live_bytes)
+    room, wanted = capacity - stays, oom.live_bytes + oom.request_bytes - stays
+    if room <= 0:
+        return f"no batch is small enough: {format_size(stays)} stay between steps"
+    less = math.ceil(100 * (1 - room / wanted))
+    if less <= 0:
+        return ""
+    if stays:
+        rest = format_size(oom.live_bytes - stays)
+        return f"a batch at least {less} % smaller: {format_size(stays)} stay between steps, {rest} go with the batch"
+    return f"at least {less} % less: how much of it stays between steps is not known, as no step had ended"
+
+
+def top_sizes(oom: OomRecord) -> list[tuple[int, int]]:
+    """(bytes, live blocks) of the sizes that held most, the largest sum first."""
+    pairs = [(getattr(oom, f"top{n}_bytes"), getattr(oom, f"top{n}_count")) for n in range(1, TOPS + 1)]
+    return [(size, count) for size, count in pairs if count]
 
 
 def _enough_in_sum(oom: OomRecord, asked: str, idle: int) -> Verdict:

@@ -12,6 +12,9 @@ def report(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, its name, or latest.")] = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
     as_markdown: Annotated[bool, typer.Option("--md", help="Print it as Markdown.")] = False,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="Print the table of processes and ranks, all of them.")
+    ] = False,
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Write it as one HTML file with charts.")
     ] = None,
@@ -25,6 +28,8 @@ def report(
     gml-run report latest --json
 
     gml-run report latest --html report.html
+
+    gml-run report latest --ranks
     """
     import json
 
@@ -33,13 +38,17 @@ def report(
     from gml_run.report.recover import load_report
     from gml_run.report.runs import find_run, short_path
 
-    if as_json + as_markdown + bool(html) > 1:
-        raise GmlError("--json, --md and --html exclude each other")
+    if as_json + as_markdown + ranks + bool(html) > 1:
+        raise GmlError("--json, --md, --html and --ranks exclude each other")
     directory = find_run(run)
     content = load_report(directory)
     shown = short_path(directory)
     if as_json:
         typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+    elif ranks:
+        from gml_run.report.tables import rank_lines
+
+        typer.echo("\n".join(rank_lines(content)))
     elif as_markdown:
         from gml_run.report.markdown import format_markdown
 

@@ -9,24 +9,41 @@ import typer
 
 
 def runs(
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="N", min=0, help="Delete the oldest runs, until N that have ended are left."),
+    ] = None,
+    clean: Annotated[bool, typer.Option("--clean", help="Delete all runs that have ended.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
-    """List the runs below gml-runs/, oldest first.
+    """List the runs below gml-runs/, oldest first, or delete old ones. Runs that still go on are left alone.
 
     [bold]Examples[/bold]
 
     gml-run runs
 
     gml-run runs --json
+
+    gml-run runs --keep 20
     """
     import json
     import os
     import shlex
 
+    from gml_run.errors import GmlError
     from gml_run.launch.rundir import DEFAULT_PARENT
-    from gml_run.report.runs import is_alive, list_runs, read_opening, read_report
+    from gml_run.report.runs import delete_runs, is_alive, list_runs, read_opening, read_report
     from gml_run.units import format_seconds, format_size, shorten
 
+    if keep is not None or clean:
+        if keep is not None and clean:
+            raise GmlError("--keep and --clean exclude each other")
+        gone = delete_runs(DEFAULT_PARENT, keep or 0)
+        if as_json:
+            typer.echo(json.dumps({"deleted": [os.path.basename(path) for path in gone]}, indent=1))
+        else:
+            typer.echo(f"{len(gone)} runs deleted")
+        return
     rows = []
     for path in list_runs(DEFAULT_PARENT):
         opening, report = read_opening(path), read_report(path)

@@ -58,7 +58,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     if not options.quiet:
         for notice in notices:
             complain(notice)
-    record = RunRecord.begin(directory.id, program, command, options, reason)
+    record = RunRecord.begin(directory.id, program, command, options, reason, environ)
     _store(directory.path, "run.json", record.opening())
 
     inbox = SignalInbox()

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gml_run import __version__
 from gml_run._abi import SIZE_CLASSES, OomRecord
 from gml_run.analysis.history import Point
-from gml_run.analysis.oom import SOURCES, classify
+from gml_run.analysis.oom import SOURCES, classify, smaller_batch, top_sizes
 from gml_run.analysis.reason import why_nothing
 from gml_run.analysis.steps import Steps, found_steps, steps_of
 from gml_run.analysis.usage import Usage, usage_of
 from gml_run.config import RunOptions
 from gml_run.launch.process import Ending
+from gml_run.report.advice import advice_for
+from gml_run.report.identity import alloc_conf, driver_version, git_commit
 from gml_run.report.mask import mask_command
 from gml_run.report.runs import process_start
 from gml_run.report.verdict import verdict_of
@@ -36,13 +38,24 @@ class RunRecord:
     options: RunOptions
     not_served: str  # why the libraries were not preloaded; empty when they were
     started: float
+    alloc_conf: str | None = None  # the user's settings of PyTorch's own allocator
+    git_commit: str | None = None  # of the working directory
 
     @classmethod
     def begin(
-        cls, run_id: str, program: str, command: Sequence[str], options: RunOptions, not_served: str
+        cls,
+        run_id: str,
+        program: str,
+        command: Sequence[str],
+        options: RunOptions,
+        not_served: str,
+        environ: Mapping[str, str] = os.environ,
     ) -> RunRecord:
         """The record of a run that starts now."""
-        return cls(run_id, program, mask_command(command), options, not_served, time.time())
+        masked = mask_command(command)
+        return cls(
+            run_id, program, masked, options, not_served, time.time(), alloc_conf(environ), git_commit(os.getcwd())
+        )
 
     def opening(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -71,6 +84,8 @@ class RunRecord:
             "max_driver_time": options.max_driver_time,
             "simulated": simulation is not None,
             "simulate": simulation.text if simulation else None,
+            "alloc_conf": self.alloc_conf,
+            "git_commit": self.git_commit,
             "versions": {"gml_run": __version__},
         }
 
@@ -88,6 +103,9 @@ def build_report(
     """The whole report. Never fails for want of telemetry: it then says why there is none."""
     run = record.identity()
     run["versions"].update(versions)
+    driver = None if run["simulated"] else driver_version()
+    if driver is not None:
+        run["versions"]["driver"] = driver
     run.update(duration_s=round(duration_s, 3), exit_code=ending.shell_code, signal=ending.signal_name)
     entries = [_process(process) for process in processes]
     report = {
@@ -107,6 +125,7 @@ def build_report(
     if not any(device["peak_reserved_bytes"] for device in devices) and not (devices and report["ooms"]):
         report["not_served"] = record.not_served or why_nothing(record.program, processes)
     report["verdict"] = verdict_of(report)
+    report["advice"] = advice_for(report)
     return report
 
 
@@ -228,7 +247,7 @@ def _ooms(processes: Sequence[ProcessSnapshot], limit_bytes: int | None) -> list
 
 def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> dict[str, Any]:
     verdict = classify(oom, limit_bytes)
-    entry: dict[str, Any] = oom._asdict()
+    entry: dict[str, Any] = {name: value for name, value in oom._asdict().items() if not name.startswith("top")}
     entry.update(
         pid=process.pid,
         rank=process.rank,
@@ -237,6 +256,8 @@ def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> d
         kind=verdict.kind,
         sentence=verdict.sentence,
         advice=verdict.advice,
+        top_sizes=[{"bytes": size, "count": count} for size, count in top_sizes(oom)],
+        batch=smaller_batch(oom, verdict.kind, limit_bytes),
     )
     return entry
 

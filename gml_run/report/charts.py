@@ -50,6 +50,37 @@ def timeline_chart(timeline: dict[str, Any], peak_live: int, total: int) -> str:
     return _svg(height, label, parts)
 
 
+def waste_chart(timeline: dict[str, Any]) -> str:
+    """Held and not in use over time, one cause on the other; empty without points or without waste."""
+    names = (("rounding", "rounding"), ("scattered", "held"), ("stream_held", "waiting"))
+    points = [dict(zip(timeline["fields"], point, strict=True)) for point in timeline["points"]]
+    if len(points) < 2 or not all(name in points[0] for name, _ in names):
+        return ""
+    top = max(sum(point[name] for name, _ in names) for point in points)
+    if not top:
+        return ""
+    bottom = 130
+    start, span = points[0]["t_s"], max(1e-9, points[-1]["t_s"] - points[0]["t_s"])
+
+    def place(point: dict[str, Any], size: int) -> str:
+        x = _LEFT + (point["t_s"] - start) / span * (_WIDTH - _LEFT - 10)
+        return f"{x:.1f},{bottom - size / top * (bottom - 14):.1f}"
+
+    parts = [_grid(top, lambda size: bottom - size / top * (bottom - 14))]
+    below = [0] * len(points)
+    for number, (name, style) in enumerate(names):
+        above = [base + point[name] for base, point in zip(below, points, strict=True)]
+        edge = [place(point, size) for point, size in zip(points, above, strict=True)]
+        edge += [place(point, size) for point, size in reversed(list(zip(points, below, strict=True)))]
+        parts.append(f'<polygon class="{style}" points="{" ".join(edge)}"/>')
+        x = _LEFT + number * 170
+        parts.append(f'<rect class="{style}" x="{x}" y="{bottom + 12}" width="12" height="12"/>')
+        text = ("rounding", "free but scattered", "waiting on another stream")[number]
+        parts.append(f'<text x="{x + 18}" y="{bottom + 22}">{text}</text>')
+        below = above
+    return _svg(bottom + 32, f"Waste over time, at most {format_size(top)}", parts)
+
+
 def parts_chart(parts: Sequence[tuple[str, int, str]]) -> str:
     """(name, bytes, style) side by side in one bar, with a legend below."""
     shown = [part for part in parts if part[1] > 0]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from gml_run.report.charts import bars_chart, parts_chart, timeline_chart
+from gml_run.report.charts import bars_chart, parts_chart, timeline_chart, waste_chart
 from gml_run.report.summary import headline, summary_rows
 from gml_run.report.tables import PLACEMENTS, Table, report_tables, size_rows
 from gml_run.report.verdict import peak_device
@@ -72,6 +72,7 @@ def _charts(report: dict[str, Any]) -> list[tuple[str, str]]:
             "Held (light), in use (dark) and its peak (dashed) over time",
             timeline_chart(report["timeline"], device["peak_live_bytes"], device["total_bytes"]),
         ),
+        ("Held and not in use, by cause, over time", waste_chart(report["timeline"])),
         ("Placements", bars_chart("Requests by placement", placed)),
         ("Request sizes", bars_chart("Requests by size", size_rows(device["size_counts"]))),
     ]

@@ -45,7 +45,15 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         goal=Goal(run["goal"]),
         simulation=parse_simulation(run["simulate"]) if run["simulated"] else None,
         limit_bytes=run["limit_bytes"],
+        max_driver_time=run.get("max_driver_time"),
     )
     return RunRecord(
-        run["id"], opening["program"], run["command"], options, opening["not_served"], opening["started_s"]
+        run["id"],
+        opening["program"],
+        run["command"],
+        options,
+        opening["not_served"],
+        opening["started_s"],
+        run.get("alloc_conf"),
+        run.get("git_commit"),
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any
 
 from gml_run.errors import GmlError
@@ -40,6 +41,19 @@ def list_runs(parent: str) -> list[str]:
         return []
     paths = [os.path.join(parent, name) for name in names if name != "latest"]
     return [path for path in paths if os.path.isfile(os.path.join(path, "run.json"))]
+
+
+def delete_runs(parent: str, keep: int) -> list[str]:
+    """Deletes the oldest runs that have ended, until `keep` of those are left; returns which. Folders that are
+    no run of ours, and links, are never touched."""
+    ended = [path for path in list_runs(parent) if not os.path.islink(path) and not is_alive(read_opening(path))]
+    gone = ended[: max(0, len(ended) - keep)]
+    for path in gone:
+        shutil.rmtree(path)
+    latest = os.path.join(parent, "latest")
+    if os.path.islink(latest) and not os.path.exists(latest):
+        os.unlink(latest)
+    return gone
 
 
 def read_opening(directory: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from gml_run.analysis.fit import smallest_card
+from gml_run.analysis.steps import FEWEST
 from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
@@ -40,6 +41,11 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
     rows += _oom_rows(report)
     if _may_be_ours(report):
         rows.append(("it failed", "if that is new, see whether it does so under gml-run --observe as well"))
+    rows += [
+        ("advice" if number == 0 else "", f"{entry['do']}: {entry['why']}")
+        for number, entry in enumerate(report.get("advice", ()))
+        if entry["setting"] and run["allocator"] == "vms"  # for others, the last row says it
+    ]
     rows += [("note", text) for text in report["problems"]]
     if directory is not None:
         rows.append(("files", directory))
@@ -79,6 +85,10 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
+    steps = report["steps"]
+    if steps["count"] >= FEWEST and steps["p50_s"]:
+        times = f"{format_seconds(steps['p50_s'])} p50, {format_seconds(steps['p95_s'])} p95"
+        rows.append(("steps", f"{format_count(steps['count'])}, {times}, by {steps['source']}"))
     rows += _comparison_rows(report, device, len(busy))
     outside = device["peak_used_bytes"] - device["peak_reserved_bytes"]
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
@@ -143,6 +153,8 @@ def _comparison_rows(report: dict[str, Any], device: dict[str, Any], places: int
 def _driver_time(run: dict[str, Any], device: dict[str, Any]) -> str:
     calls = format_count(sum(device["driver_calls"].values()))
     text = f"{format_seconds(device['driver_time_s'])} in {calls} memory calls"
+    if device["driver_time_s"] and device["allocs"]:
+        text += f", {format_seconds(device['driver_time_s'] / device['allocs'])} a request"
     if run["simulated"]:
         return f"{text}, by public figures for it"
     share = device["driver_time_s"] / run["duration_s"] if run["duration_s"] else 0.0
@@ -172,8 +184,27 @@ def _oom_rows(report: dict[str, Any]) -> Rows:
     return [
         ("out of memory", f"{times}{OOM_KINDS[last['kind']]}"),
         ("", last["sentence"]),
+        *[("", text) for text in (_moment(last), _holders(last), last.get("batch", "")) if text],
         ("", f"try: {last['advice']}"),
     ]
+
+
+def _moment(oom: dict[str, Any]) -> str:
+    """When it was: after how many requests and steps, on which stream."""
+    parts = []
+    if oom.get("step_count"):
+        parts.append(f"after {format_count(oom['step_count'])} steps")
+    if oom.get("allocs"):
+        parts.append(f"{format_count(oom['allocs'])} requests")
+    if oom.get("retries"):
+        parts.append(f"memory had been short {format_count(oom['retries'])} times")
+    return ", ".join(parts)
+
+
+def _holders(oom: dict[str, Any]) -> str:
+    """The sizes that held most."""
+    sizes = [f"{format_count(entry['count'])} × {format_size(entry['bytes'])}" for entry in oom.get("top_sizes", ())]
+    return f"held most then: {' · '.join(sizes)}" if sizes else ""
 
 
 def _next_command(report: dict[str, Any], directory: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gml_run.analysis.steps import FEWEST
 from gml_run.report.verdict import OOM_KINDS, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
@@ -35,13 +36,21 @@ def report_tables(report: dict[str, Any]) -> list[Table]:
     tables = [_identity(report)]
     if not report["not_served"]:
         device = peak_device(report)
-        tables += [_reconciliation(device), _processes(report)]
+        tables += [_reconciliation(device, report["run"]["simulated"]), _processes(report)]
         if device["counted_by"] == "heap":
-            tables += [_waste(device), _placements(device), _driver(device)]
+            tables += [_waste(report, device), _placements(device), _driver(report["run"], device)]
         tables.append(_sizes(device))
     if report["ooms"]:
-        tables.append(_ooms(report))
+        tables += [_ooms(report), _holders(report)]
+    tables.append(_advice(report))
     return [table for table in tables if table.rows]
+
+
+_WHY_TOOLS_DIFFER = (
+    "nvidia-smi shows all that is in use on the device, so context, libraries and other processes too; "
+    "torch.cuda.mem_get_info gives what the driver has left, and under gml-run also the allocator's idle chunks, "
+    "which it would give out at once."
+)
 
 
 def _identity(report: dict[str, Any]) -> Table:
@@ -55,42 +64,49 @@ def _identity(report: dict[str, Any]) -> Table:
         ("goal", run["goal"]),
         ("limit", format_size(run["limit_bytes"]) if run["limit_bytes"] else "none"),
         ("simulated", run["simulate"] or "no"),
+        ("PyTorch's allocator settings", run.get("alloc_conf") or "none"),
+        ("git commit", run.get("git_commit") or "none"),
+        ("GPU", report["device"]["name"] or "none"),
     ]
     rows += [(name.replace("_", "-"), version) for name, version in run["versions"].items()]
     return Table("Run", ("what", "value"), rows)
 
 
-def _reconciliation(device: dict[str, Any]) -> Table:
+def _reconciliation(device: dict[str, Any], simulated: bool) -> Table:
     """One sum from what the program asked for up to what the device had in use."""
     waste = device["waste"]
     reserved = device["peak_reserved_bytes"]
     outside = device["peak_used_bytes"] - reserved
+    live = waste["requested_bytes"] + waste["internal_bytes"]
     rows = [
-        ("asked for", format_size(waste["requested_bytes"])),
+        ("requested", format_size(waste["requested_bytes"])),
         ("+ rounding", format_size(waste["internal_bytes"])),
+        ("= live (PyTorch: allocated)", format_size(live)),
         ("+ free but scattered, or idle", format_size(waste["external_bytes"])),
         ("+ waiting on another stream", format_size(waste["stream_held_bytes"])),
-        ("= held by the allocator", format_size(reserved)),
+        ("= held by the allocator (PyTorch: reserved)", format_size(reserved)),
     ]
     if outside > 0:
-        rows += [
-            ("+ context, libraries, other processes", format_size(outside)),
-            ("= in use on the device", format_size(device["peak_used_bytes"])),
-        ]
+        if simulated:  # nobody else is on it
+            rows += [("+ context and libraries", format_size(outside)), ("+ other processes", "0")]
+        else:
+            rows.append(
+                ("+ context and libraries, and other processes: the driver gives their sum", format_size(outside))
+            )
+        rows.append(("= in use on the device", format_size(device["peak_used_bytes"])))
     if device["total_bytes"]:
-        rows.append(("of", format_size(device["total_bytes"])))
-    return Table(
-        "Where the memory was when most was held",
-        ("part", "size"),
-        rows,
-        "nvidia-smi shows what the device has in use, context and libraries included; torch.cuda.mem_get_info "
-        "shows what the driver has left, and with it what the allocator could give out at once.",
-    )
+        used = max(device["peak_used_bytes"], reserved)
+        rows += [
+            ("+ free", format_size(max(0, device["total_bytes"] - used))),
+            ("= memory of the device", format_size(device["total_bytes"])),
+        ]
+    return Table("Where the memory was when most was held", ("part", "size"), rows, _WHY_TOOLS_DIFFER)
 
 
 def _processes(report: dict[str, Any]) -> Table:
     rows = []
-    for process in report["processes"]:
+    order = sorted(report["processes"], key=lambda each: (each["rank"] is None, each["rank"] or 0, each["pid"]))
+    for process in order:
         name = f"{process['pid']}" if process["rank"] is None else f"{process['pid']} (rank {process['rank']})"
         for device in process["devices"]:
             rows.append(
@@ -100,32 +116,68 @@ def _processes(report: dict[str, Any]) -> Table:
                     format_size(device["peak_reserved_bytes"]),
                     format_size(device["peak_live_bytes"]),
                     format_percent(device["waste_ratio"]),
+                    _step_time(device),
                     format_count(device["allocs"]),
                     format_count(device["ooms"]),
                 )
             )
-    heads = ("process", "device", "peak held", "peak in use", "waste", "requests", "out of memory")
-    return Table("Processes", heads, rows)
+    heads = ("process", "device", "peak held", "peak in use", "waste", "step p50", "requests", "out of memory")
+    return Table("Processes", heads, rows, _imbalance(report))
 
 
-def _waste(device: dict[str, Any]) -> Table:
+def _step_time(device: dict[str, Any]) -> str:
+    steps = device.get("steps") or {"count": 0}
+    return format_seconds(steps["p50_s"]) if steps["count"] >= FEWEST else "-"
+
+
+def _imbalance(report: dict[str, Any]) -> str:
+    """How far the fullest lies above the mean, for several places."""
+    held = [
+        (device["peak_reserved_bytes"], process)
+        for process in report["processes"]
+        for device in process["devices"]
+        if device["peak_reserved_bytes"]
+    ]
+    if len(held) < 2:
+        return ""
+    most, process = max(held, key=lambda place: place[0])
+    name = f"process {process['pid']}" if process["rank"] is None else f"rank {process['rank']}"
+    mean = sum(size for size, _ in held) / len(held)
+    return f"The fullest is {name}, {format_percent(most / mean - 1)} above the mean of {len(held)}."
+
+
+def _waste(report: dict[str, Any], device: dict[str, Any]) -> Table:
     reserved = device["peak_reserved_bytes"] or 1
     names = {
         "internal_bytes": "rounding",
         "external_bytes": "free but scattered, or idle",
         "stream_held_bytes": "waiting on another stream",
     }
-    rows = [
-        (text, format_size(device["waste"][name]), format_percent(device["waste"][name] / reserved))
-        for name, text in names.items()
-    ]
+    rows = []
+    for name, text in names.items():
+        most, mean = _over_time(report["timeline"], _IN_TIMELINE[name])
+        size = device["waste"][name]
+        rows.append((text, format_size(size), format_percent(size / reserved), most, mean))
     mean = device["mean_waste_ratio"]
     note = (
         ""
         if mean is None
         else f"On average over all calls, {format_percent(mean)} of what was held was idle or wasted."
     )
-    return Table("Waste by cause, when most was held", ("cause", "size", "of held"), rows, note)
+    heads = ("cause", "when most was held", "of held", "most at a look", "mean of the looks")
+    return Table("Waste by cause", heads, rows, note)
+
+
+_IN_TIMELINE = {"internal_bytes": "rounding", "external_bytes": "scattered", "stream_held_bytes": "stream_held"}
+
+
+def _over_time(timeline: dict[str, Any], field: str) -> tuple[str, str]:
+    """Highest and mean over the looks; "-" where there were none."""
+    if field not in timeline["fields"] or not timeline["points"]:
+        return "-", "-"
+    place = timeline["fields"].index(field)
+    values = [point[place] for point in timeline["points"]]
+    return format_size(max(values)), format_size(sum(values) // len(values))
 
 
 def _placements(device: dict[str, Any]) -> Table:
@@ -135,10 +187,20 @@ def _placements(device: dict[str, Any]) -> Table:
     return Table("How requests were placed", ("placement", "requests", "share"), rows)
 
 
-def _driver(device: dict[str, Any]) -> Table:
+def _driver(run: dict[str, Any], device: dict[str, Any]) -> Table:
     rows = [(name.replace("_", " "), format_count(count)) for name, count in device["driver_calls"].items()]
-    rows.append(("time in all of them", format_seconds(device["driver_time_s"])))
-    return Table("Calls to the driver's memory functions", ("call", "count"), rows)
+    spent = device["driver_time_s"]
+    calls = sum(device["driver_calls"].values())
+    rows.append(("time in all of them", format_seconds(spent)))
+    if calls:
+        rows.append(("mean of a call", format_seconds(spent / calls)))
+    if device["allocs"]:
+        rows.append(("overhead of a request, mean", format_seconds(spent / device["allocs"])))
+    if run["duration_s"]:
+        rows.append(("share of the run", format_percent(spent / run["duration_s"])))
+    rows.append(("times that memory was short", format_count(device["retries"])))
+    note = "The times are public figures for such a device, not this machine's." if run["simulated"] else ""
+    return Table("Calls to the driver's memory functions", ("call", "count"), rows, note)
 
 
 def _sizes(device: dict[str, Any]) -> Table:
@@ -170,3 +232,34 @@ def _ooms(report: dict[str, Any]) -> Table:
         for oom in report["ooms"]
     ]
     return Table("Out of memory", ("kind", "asked for", "in use", "held", "free", "what happened"), rows)
+
+
+def _holders(report: dict[str, Any]) -> Table:
+    """What held most at the last failure."""
+    last = report["ooms"][-1]
+    rows = [
+        (format_size(entry["bytes"]), format_count(entry["count"]), format_size(entry["bytes"] * entry["count"]))
+        for entry in last.get("top_sizes", ())
+    ]
+    note = f"To have fitted: {last['batch']}." if last.get("batch") else ""
+    return Table("Live blocks that held most at the last failure", ("size", "blocks", "together"), rows, note)
+
+
+def _advice(report: dict[str, Any]) -> Table:
+    rows = [(entry["do"], entry["why"]) for entry in report.get("advice", ())]
+    return Table("What to try", ("try", "because"), rows)
+
+
+def rank_lines(report: dict[str, Any]) -> list[str]:
+    """The table of processes as plain lines."""
+    table = _processes(report)
+    cells = [table.heads, *table.rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(table.heads))]
+    lines = []
+    for row in cells:
+        first, *rest = (
+            cell.ljust(width) if number == 0 else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join([first, *rest]).rstrip())
+    return [*lines, *([table.note] if table.note else [])]

@@ -149,3 +149,30 @@ def test_diff_codes_are_those_of_diff(gml, finished):
     assert gml("diff", "latest", "nothing-like-it").returncode == 2
     assert gml("diff", "latest", "latest", "--fail-on", "??").returncode == 2
     assert set(json.loads(gml("diff", "latest", "latest", "--json").stdout)) == {"figures", "broken"}
+
+
+def test_old_runs_are_deleted(gml, env, tmp_path):
+    for _ in range(4):
+        assert gml("-q", *SIMULATE, "true").returncode == 0
+    parent = tmp_path / "gml-runs"
+    (parent / "notes").mkdir()
+    names = sorted(path.name for path in parent.iterdir() if path.name[0] == "2")
+    still = subprocess.Popen([*GML_RUN, "-q", *SIMULATE, "sleep", "60"], env=env, cwd=tmp_path)
+    try:
+        assert wait_until(lambda: len([path for path in parent.iterdir() if path.name[0] == "2"]) == 5)
+        assert wait_until(lambda: all((path / "run.json").exists() for path in parent.glob("2*")))
+        assert json.loads(gml("runs", "--keep", "2", "--json").stdout)["deleted"] == names[:2]
+        assert gml("runs", "--clean").stdout == b"2 runs deleted\n"
+        (row,) = json.loads(gml("runs", "--json").stdout)
+        assert row["state"] == "running" and (parent / "notes").exists()
+    finally:
+        still.terminate()
+        still.wait()
+    assert gml("runs", "--keep", "1", "--clean").returncode == 125
+    assert gml("runs", "--clean").stdout == b"1 runs deleted\n"
+    assert not (parent / "latest").is_symlink() and gml("runs").stdout == b"no runs here\n"
+
+
+def test_a_table_of_ranks(gml, finished):
+    lines = gml("report", "latest", "--ranks").stdout.decode().splitlines()
+    assert lines[0].startswith("process") and "step p50" in lines[0] and "22 GiB" in lines[1]

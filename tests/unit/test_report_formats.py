@@ -3,9 +3,9 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 
 import pytest
+from html_text import Checker
 from telemetry_files import device, oom, write_process
 from test_report import GIB, HEAP, report_of
 
@@ -14,31 +14,6 @@ from gml_run.report.html import format_html
 from gml_run.report.markdown import format_markdown
 
 HOSTILE = ("python", "x.py", "<script>alert(1)</script>", "a|b", "`c`")
-
-
-class Checker(HTMLParser):
-    """Collects the text, and checks that every element is closed in order."""
-
-    VOID = frozenset(("meta", "br"))
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.text, self.links = [], [], [], []
-
-    def handle_starttag(self, tag, attributes):
-        self.seen.append(tag)
-        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href")]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.seen.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 @pytest.fixture
