@@ -2,7 +2,7 @@
 // speed: plays a recorded allocation trace on one allocator and times every call.
 //
 // usage: speed direct|torch TRACE          direct: cudaMallocAsync and cudaFreeAsync, as a program calls them
-//        speed direct|torch --hot PAIRS    no times: so many allocations and frees that need no driver memory
+//        speed direct|torch --hot PAIRS    CPU time of so many allocations and frees that need no driver memory
 //        speed context --hot CALLS         no times: so many calls of cudaGetDevice
 // torch: PyTorch's allocator (c10::cuda::CUDACachingAllocator) as the environment chooses it.
 // Meant for the simulated GPU, whose counters tell which calls reached the driver's memory functions: these
@@ -119,10 +119,10 @@ public:
     }
 };
 
-uint64_t now_ns()
+uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC)
 {
     timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
@@ -198,11 +198,13 @@ template <class Allocator> void repeat(uint64_t pairs)
     void *blocks[32] = {};
     for (size_t i = 0; i < 32; i++)
         blocks[i] = Allocator::allocate(sizes[i % 8], nullptr);
+    uint64_t start = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     for (uint64_t i = 0; i < pairs; i++) {
         Allocator::release(blocks[i % 32], nullptr);
         blocks[i % 32] = Allocator::allocate(sizes[i % 8], nullptr);
     }
-    std::printf("{\"pairs\": %" PRIu64 "}\n", pairs);
+    double ns = static_cast<double>(now_ns(CLOCK_PROCESS_CPUTIME_ID) - start) / static_cast<double>(pairs);
+    std::printf("{\"pairs\": %" PRIu64 ", \"ns\": %.1f}\n", pairs, ns);
 }
 
 } // namespace

@@ -33,6 +33,7 @@ from traces import traces
 
 WAYS = ("native", "direct", "backend")
 HOT_PAIRS = (1_000, 101_000)
+LOOP_PAIRS = 1_000_000
 
 
 def torch_folder() -> Path:
@@ -125,6 +126,16 @@ def show_calls(program: Path, folder: Path) -> None:
     print(f"(counted by the simulator: {seen}; one cudaGetDevice causes {causes or 'nothing'} inside the runtime).")
 
 
+def show_hot_loop(program: Path, rounds: int, folder: Path) -> None:
+    told: dict[str, list[float]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        for way in WAYS:
+            command = [str(program), "direct" if way == "direct" else "torch", "--hot", str(LOOP_PAIRS)]
+            told[way].append(start(command, ours=way != "native", folder=folder / f"loop-{way}-{number}")["ns"])
+    times = ", ".join(f"{way} {statistics.median(ns):,.0f} ns" for way, ns in told.items())
+    print(f"\nThe same eight sizes over and over, from C++, CPU time of an allocation and its free: {times}.")
+
+
 def show_empty(rounds: int, folder: Path) -> None:
     modes = {
         "native": {"ours": False},
@@ -161,6 +172,7 @@ def main() -> None:
         rows = (row for trace in traces(folder) for row in compare(program, trace, arguments.rounds, folder))
         print_table([*head, "calls with driver work"], rows)
         show_calls(program, folder)
+        show_hot_loop(program, arguments.rounds, folder)
         show_empty(arguments.rounds, folder)
 
 
