@@ -51,6 +51,14 @@ def test_data_parallel_ranks(tmp_path: Path) -> None:
         assert len(used) == 1 and used[0]["waste_ratio"] < 0.03
 
 
+def test_small_models_of_many_kinds(tmp_path: Path) -> None:
+    out, report = gml(tmp_path / "run", sys.executable, str(PROGRAMS / "models.py"))
+    trained = dict(line.split() for line in out.splitlines())
+    kinds = "gpt2 llama opt bert vit t5 channels_last grad_scaler checkpoint_file"
+    assert list(trained) == kinds.split() and all(int(count) > 3000 for count in trained.values())
+    assert report["ooms"] == [] and served(report) > 1000
+
+
 def test_fixed_shapes_need_no_driver_after_the_warm_up(tmp_path: Path) -> None:
     script = PROGRAMS.parent / "workloads" / "fixed_shape.py"
     out, _ = gml(tmp_path / "run", sys.executable, str(script))
