@@ -168,11 +168,19 @@ static gml_stream handle_of(const gml_heap *heap, uint32_t index)
     return index == GML_INDEX_DEVICE ? GML_STREAM_NONE : state_of(heap, index)->handle;
 }
 
+/* True when the pending event covers every free on the stream so far. */
+static bool is_covered(const gml_stream_state *state)
+{
+    return state->event != 0 && state->event_sequence >= state->last_free;
+}
+
 /* An event that covers every free on the stream so far; a dead stream keeps the one of its end. */
 static gml_status record(gml_heap *heap, uint32_t index)
 {
     gml_stream_state *state = state_of(heap, index);
-    if (state->event != 0 && (state->dead || state->event_sequence == heap->sequence))
+    if (state->event != 0 && state->event_sequence == heap->sequence)
+        return GML_OK;
+    if (state->dead && is_covered(state))
         return GML_OK;
     if (state->dead)
         return GML_NOT_READY;
@@ -268,8 +276,8 @@ void gml_streams_retire(gml_heap *heap, gml_stream stream)
     if (state->last_free > state->done && heap->captures == 0)
         (void)record(heap, (uint32_t)(state - heap->streams));
     state->dead = true;
-    /* Without an event its frees could never be seen to end: a device tag takes them over. */
-    if (state->last_free > state->done && state->event == 0)
+    /* Without an event of its end the last frees could never be seen to end: a device tag takes them over. */
+    if (state->last_free > state->done && !is_covered(state))
         (void)device_tag(heap, state->last_free);
 }
 

@@ -262,6 +262,23 @@ static void test_a_stream_may_end_during_a_capture(void)
     close_bench(bench);
 }
 
+/* An event stood at its first free when it went; the second free is behind that event. */
+static void test_an_event_from_before_the_capture_is_not_enough(void)
+{
+    test_bench bench = stream_bench(2 * BLOCK / GML_MIB);
+    uintptr_t a = take_on(bench, BLOCK, 4, GML_API_ASYNC), b = take_on(bench, BLOCK, 4, GML_API_ASYNC);
+    work_and_give(bench, a, 4);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), a);
+    work_and_give(bench, b, 4);
+    gml_heap_set_captures(bench.heap, 1);
+    gml_heap_stream_destroyed(bench.heap, 4);
+    gml_heap_set_captures(bench.heap, 0);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), 0);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), b);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), 1); /* no event tells of the second free alone */
+    close_bench(bench);
+}
+
 /* ---- failures ---- */
 
 static gml_device_ops failing_ops;
@@ -409,6 +426,7 @@ int main(void)
     RUN(test_plain_calls_without_context_events_do_not_grow);
     RUN(test_streams_come_and_go);
     RUN(test_a_stream_may_end_during_a_capture);
+    RUN(test_an_event_from_before_the_capture_is_not_enough);
     RUN(test_a_rollback_keeps_the_work_on_a_gap);
     RUN(test_a_rollback_gives_both_gaps_of_a_bridge_back);
     RUN(test_trim_leaves_unfinished_work_alone);
