@@ -10,6 +10,7 @@ CUresult sim_allocation_new_locked(struct sim_ctx *ctx, size_t bytes, struct sim
     struct sim_phys *phys;
     struct sim_range *range;
     struct sim_map *map;
+    if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY; /* rounding up would overflow */
     size_t physical = sim_round_up(bytes, pool ? 512 : SIM_CHUNK);
     CUresult result = sim_phys_new_locked(ctx->device, physical, pool != NULL, &phys);
     if (result != CUDA_SUCCESS) return result;

@@ -95,10 +95,13 @@ static void ctx_destroy_locked(struct sim_ctx *ctx)
     }
     for (struct sim_stream *s = ctx->streams, *next; s; s = next) {
         next = s->next;
+        s->listed = false;
+        if (s->destroyed) continue; /* by the program; its worker is about to end */
         s->destroyed = true;
         sim_stream_unref_locked(s);
     }
     ctx->streams = NULL;
+    sim_clock_clear(&ctx->ended);
     sim.device[ctx->device].contexts--;
     if (ctx->primary) sim.device[ctx->device].primary = NULL;
     sim_object_free_locked(ctx);

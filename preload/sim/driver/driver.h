@@ -217,6 +217,12 @@ void sim_history_print_locked(uintptr_t va, size_t bytes);
 
 struct sim_stream;
 
+/* A vector clock, see oracle.c. */
+struct sim_clock {
+    unsigned count, room;
+    uint64_t *at;
+};
+
 struct sim_ctx {
     struct sim_object object;
     int device;
@@ -226,7 +232,8 @@ struct sim_ctx {
     CUresult sticky; /* an illegal access poisons the context for good */
     uint64_t id;
     struct sim_stream *legacy;
-    struct sim_stream *streams; /* all, the legacy one included */
+    struct sim_stream *streams; /* the legacy one included, and destroyed ones until their work is done */
+    struct sim_clock ended;     /* the work of those that are gone */
     struct sim_stream *helper;  /* where events over the whole context are recorded */
 };
 
@@ -293,12 +300,6 @@ struct sim_op {
     } u;
 };
 
-/* A vector clock: for each stream slot, how much of its work is known to come before. */
-struct sim_clock {
-    unsigned count, room;
-    uint64_t *at;
-};
-
 struct sim_capture;
 
 struct sim_stream {
@@ -309,7 +310,7 @@ struct sim_stream {
     int priority;
     uint64_t id;
     unsigned refs; /* handle, worker, events and waits that point here */
-    bool destroyed, worker, running;
+    bool listed, destroyed, worker, running;
     uint64_t submitted, completed;
     struct sim_op *head, *tail;
     unsigned slot;
@@ -324,6 +325,8 @@ struct sim_stream {
 /* The stream behind a handle, the legacy and per-thread ones made on demand. 400 / 709 when it is dead. */
 CUresult sim_stream_get_locked(struct sim_ctx *ctx, CUstream handle, struct sim_stream **out);
 void sim_stream_unref_locked(struct sim_stream *stream);
+/* Takes a destroyed stream whose work is done out of its context's list. */
+void sim_stream_end_locked(struct sim_stream *stream);
 struct sim_stream *sim_stream_new_locked(struct sim_ctx *ctx, unsigned flags, int priority);
 /* Hands work to a stream: runs at once where nothing is before it, else queues. Takes over `op`'s
  * pointers; while the stream is captured the work becomes a node instead. */

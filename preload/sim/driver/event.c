@@ -130,6 +130,7 @@ DRIVER(cuCtxRecordEvent, (CUcontext context, CUevent handle))
         sim_clock_join(&helper->clock, &s->clock);
         result = sim_submit_locked(helper, &op);
     }
+    if (helper) sim_clock_join(&helper->clock, &ctx->ended);
     if (result == CUDA_SUCCESS) result = record_locked(event, helper);
     sim_unlock();
     return result;

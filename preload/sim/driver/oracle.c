@@ -45,7 +45,8 @@ void sim_clock_join(struct sim_clock *into, const struct sim_clock *from)
 
 void sim_clock_set(struct sim_clock *clock, unsigned slot, uint64_t value)
 {
-    if (reach(clock, slot + 1)) clock->at[slot] = value;
+    /* Streams that share a slot each count for themselves: none takes back what another one's event said. */
+    if (reach(clock, slot + 1) && clock->at[slot] < value) clock->at[slot] = value;
 }
 
 uint64_t sim_clock_at(const struct sim_clock *clock, unsigned slot)
@@ -244,6 +245,7 @@ static void all_work(struct sim_clock *out, int device)
 {
     struct sim_ctx *ctx = sim.device[device].primary;
     for (struct sim_stream *s = ctx ? ctx->streams : NULL; s; s = s->next) sim_clock_join(out, &s->clock);
+    if (ctx) sim_clock_join(out, &ctx->ended);
 }
 
 void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t handle)

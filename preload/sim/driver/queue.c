@@ -107,6 +107,7 @@ static void *work(void *argument)
         pthread_cond_broadcast(&sim.progress);
     }
     stream->worker = false;
+    if (stream->destroyed) sim_stream_end_locked(stream);
     sim_stream_unref_locked(stream);
     sim_unlock();
     return NULL;
@@ -208,6 +209,7 @@ void sim_ctx_wait_locked(struct sim_ctx *ctx)
         sim_clock_join(&seen, &s->clock);
         room += !sim_stream_idle_locked(s);
     }
+    sim_clock_join(&seen, &ctx->ended);
     struct {
         struct sim_stream *stream;
         uint64_t seq;

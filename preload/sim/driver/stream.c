@@ -17,7 +17,20 @@ struct sim_stream *sim_stream_new_locked(struct sim_ctx *ctx, unsigned flags, in
     pthread_cond_init(&stream->wake, NULL);
     stream->next = ctx->streams;
     ctx->streams = stream;
+    stream->listed = true;
     return stream;
+}
+
+void sim_stream_end_locked(struct sim_stream *stream)
+{
+    if (!stream->listed) return;
+    struct sim_ctx *ctx = stream->ctx;
+    struct sim_stream **link = &ctx->streams;
+    while (*link != stream) link = &(*link)->next;
+    *link = stream->next;
+    stream->listed = false;
+    sim_clock_join(&ctx->ended, &stream->clock);
+    if (!(stream->flags & CU_STREAM_NON_BLOCKING)) sim_clock_join(&ctx->legacy->clock, &stream->clock);
 }
 
 void sim_stream_unref_locked(struct sim_stream *stream)
@@ -97,10 +110,8 @@ DRIVER(cuStreamDestroy_v2, (CUstream handle))
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (result == CUDA_SUCCESS) {
-        struct sim_stream **link = &stream->ctx->streams;
-        while (*link != stream) link = &(*link)->next;
-        *link = stream->next;
         stream->destroyed = true;
+        if (sim_stream_idle_locked(stream)) sim_stream_end_locked(stream); /* else its worker does */
         if (stream->worker) pthread_cond_signal(&stream->wake);
         sim_stream_unref_locked(stream);
     }

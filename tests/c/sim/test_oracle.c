@@ -207,6 +207,42 @@ static void test_unmap_of_finished_memory(void)
     CHECK_EQUAL(cuMemUnmap(va, CHUNK), 0);
 }
 
+/* Far more streams than slots: those that share one are still told apart from order that is missing. */
+static void test_thousands_of_streams(void)
+{
+    use_device();
+    CUdeviceptr va = mapped(CHUNK, &handle);
+    CUevent e = event_new();
+    CUstream before = stream_new();
+    take(va, 4096, before);
+    for (int i = 0; i < 5000; i++) {
+        CUstream s = stream_new();
+        launch(va, before);
+        launch(va, before);
+        give(va, 4096, before);
+        CHECK_EQUAL(cuEventRecord(e, before), 0);
+        CHECK_EQUAL(cuStreamWaitEvent(s, e, 0), 0);
+        launch(va + CHUNK / 2, s);
+        take(va, 4096, s);
+        before = s;
+    }
+}
+
+/* Waiting for the context makes known what streams that are gone have done. */
+static void test_waiting_covers_destroyed_streams(void)
+{
+    use_device();
+    CUdeviceptr va = mapped(CHUNK, &handle);
+    for (int i = 0; i < 20; i++) {
+        CUstream s = stream_new();
+        gml_sim_note(REUSED, (uintptr_t)va, 4096, UINT64_MAX);
+        launch(va, s);
+        CHECK_EQUAL(cuStreamDestroy_v2(s), 0);
+        gml_sim_note(FREED, (uintptr_t)va, 4096, UINT64_MAX);
+        CHECK_EQUAL(cuCtxSynchronize(), 0);
+    }
+}
+
 static void test_work_after_a_destroyed_stream(void)
 {
     use_device();
@@ -257,6 +293,9 @@ int main(void)
     RUN_STOP(test_unmap_under_a_queued_copy, "waiting in a stream");
     RUN_SIM(test_unmap_of_finished_memory);
     RUN_STOP(test_work_after_a_destroyed_stream, "before work on it is ordered");
+    RUN_SIM(test_waiting_covers_destroyed_streams);
+    RUN_LATE(test_waiting_covers_destroyed_streams);
+    RUN_SIM(test_thousands_of_streams);
     run_on_device("test_other_stream_without_order", test_other_stream_without_order, "GML_SIM_ORACLE=0");
     RUN_LATE(test_unordered_reuse_corrupts_data);
     return 0;

@@ -194,8 +194,24 @@ static void test_entry_points_by_version(void)
     CHECK_EQUAL(cuGetProcAddress_v2("cuInit", &plain, 99000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Sizes that would wrap around when rounded up. */
+static void test_absurd_sizes(void)
+{
+    use_device();
+    CUdeviceptr a, b;
+    CHECK_EQUAL(cuMemAlloc_v2(&a, CHUNK), 0); /* addresses are at hand */
+    for (size_t less = 1; less < 4 * CHUNK; less = less * 3 + 1) {
+        CHECK_EQUAL(cuMemAlloc_v2(&b, SIZE_MAX - less), CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK_EQUAL(cuMemAllocAsync(&b, SIZE_MAX - less, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    CHECK_EQUAL(cuMemAlloc_v2(&b, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuMemAllocAsync(&b, SIZE_MAX, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuMemFree_v2(a), 0);
+}
+
 int main(void)
 {
+    RUN_SIM(test_absurd_sizes);
     RUN_SIM(test_pool_figures);
     RUN_SIM(test_a_free_waits_for_its_stream);
     RUN_LATE(test_a_free_waits_for_its_stream);

@@ -161,6 +161,27 @@ static void test_destroyed_streams(void)
     CHECK(id != again);
 }
 
+/* Waiting for the context, events over it, and the legacy stream stand behind work whose stream is gone. */
+static void test_work_of_destroyed_streams_is_waited_for(void)
+{
+    use_device();
+    for (int round = 0; round < 4; round++) {
+        CUevent done = event_new(), all = event_new();
+        CUstream s;
+        CHECK_EQUAL(cuStreamCreate(&s, round == 3 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING), 0);
+        keep_busy(s, 100);
+        CHECK_EQUAL(cuEventRecord(done, s), 0);
+        CHECK_EQUAL(cuStreamDestroy_v2(s), 0);
+        if (round == 0) CHECK_EQUAL(cuCtxSynchronize(), 0);
+        if (round == 1) CHECK_EQUAL(cuCtxRecordEvent(NULL, all), 0);
+        if (round == 1) CHECK_EQUAL(cuEventSynchronize(all), 0);
+        if (round == 2) CHECK_EQUAL(cuStreamSynchronize(NULL), 0);
+        if (round == 3) CHECK_EQUAL(cuStreamSynchronize(NULL), 0);
+        CHECK_EQUAL(cuEventQuery(done), round == 2 ? CUDA_ERROR_NOT_READY : 0); /* a non-blocking one is nobody's */
+        CHECK_EQUAL(cuEventSynchronize(done), 0);
+    }
+}
+
 static void test_pageable_memory_may_change_after_the_call(void)
 {
     use_device();
@@ -241,6 +262,8 @@ int main(void)
     RUN_LATE(test_the_legacy_stream_waits_for_blocking_streams);
     RUN_SIM(test_per_thread_streams_are_separate);
     RUN_SIM(test_destroyed_streams);
+    RUN_SIM(test_work_of_destroyed_streams_is_waited_for);
+    RUN_LATE(test_work_of_destroyed_streams_is_waited_for);
     RUN_SIM(test_pageable_memory_may_change_after_the_call);
     RUN_SIM(test_an_event_over_the_context);
     RUN_LATE(test_everything_is_late);
