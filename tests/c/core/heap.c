@@ -13,9 +13,11 @@ static void test_blocks_share_a_chunk(void)
     give(bench, b);
     CHECK_EQUAL(take(bench, 300032), b);
     CHECK_EQUAL(stats_of(bench).place_exact, 1);
+    CHECK_EQUAL(stats_of(bench).place_split, 2);
     give(bench, a);
     give(bench, b);
     give(bench, c);
+    CHECK_EQUAL(stats_of(bench).peak_live_bytes, 1024 + 300032 + 512);
     CHECK_EQUAL(stats_of(bench).live_bytes, 0);
     CHECK_EQUAL(gml_heap_idle_bytes(bench.heap), 2 * GML_MIB);
     close_bench(bench);
@@ -210,6 +212,7 @@ static void test_other_stream_waits_on_the_device(void)
     CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_stream_wait], 1);
     CHECK_EQUAL(gml_model_usage_of(bench.device).calls[GML_CALL_sync], 0);
     give_on(bench, a, 5);
+    CHECK_EQUAL(stats_of(bench).stream_held_bytes, 0); /* the last to ask was 5, which may have it */
     close_bench(bench);
 }
 

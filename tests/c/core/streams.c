@@ -74,6 +74,21 @@ static void test_a_completed_event_counts_for_what_it_covers(void)
     close_bench(bench);
 }
 
+/* A somewhat larger gap without a wait is better than one that fits exactly. */
+static void test_what_is_free_at_once_comes_first(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t exact = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
+    uintptr_t larger = take_on(bench, BLOCK + 2 * GML_MIB, 5, GML_API_ASYNC);
+    (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, exact, 1);
+    work_and_give(bench, larger, 5);
+    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), larger);
+    CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 0);
+    close_bench(bench);
+}
+
 /* Two threads that say "my own stream" use the same handle, and mean different streams. */
 static void test_own_streams_of_threads_are_not_one(void)
 {
@@ -413,6 +428,7 @@ int main(void)
     RUN(test_an_older_event_is_not_enough);
     RUN(test_a_wait_counts_for_what_it_covers);
     RUN(test_a_completed_event_counts_for_what_it_covers);
+    RUN(test_what_is_free_at_once_comes_first);
     RUN(test_own_streams_of_threads_are_not_one);
     RUN(test_merged_ranges_wait_for_both);
     RUN(test_many_streams_become_the_device);
