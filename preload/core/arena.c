@@ -176,12 +176,45 @@ static void find_in(gml_finder *finder, gml_arena *arena)
     offer(finder, stretch);
 }
 
+/* Slots that every stretch of `count` chunks would have to cover, in an arena that is shorter than two. */
+static bool in_every_stretch(const gml_arena *arena, uint32_t slot, uint32_t count)
+{
+    return slot < count && slot + count >= arena->tail;
+}
+
+static bool is_live(const gml_heap *heap, const gml_arena *arena, uint32_t slot)
+{
+    uint32_t chunk = arena->slots[slot];
+    return chunk != GML_NO_CHUNK && !gml_bitmap_get(heap->free_bits, chunk);
+}
+
+/* Most arenas fail again for the reason they failed before: one look at that slot tells. */
+static bool still_blocked(const gml_finder *finder, const gml_arena *arena)
+{
+    return in_every_stretch(arena, arena->blocker, finder->count) && is_live(finder->heap, arena, arena->blocker);
+}
+
+static void remember_blocker(const gml_finder *finder, gml_arena *arena)
+{
+    uint32_t first = arena->tail > finder->count ? arena->tail - finder->count : 0;
+    for (uint32_t slot = first; slot < finder->count && slot < arena->tail; slot++) {
+        if (is_live(finder->heap, arena, slot)) {
+            arena->blocker = slot;
+            return;
+        }
+    }
+}
+
 void gml_arena_find(gml_heap *heap, uint32_t count, uint32_t requester, gml_slots *out_settled, gml_slots *out_pending)
 {
     gml_finder finder = {.heap = heap, .count = count, .requester = requester};
     for (gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next) {
-        if (arena->mapped >= count)
-            find_in(&finder, arena);
+        if (arena->mapped < count || still_blocked(&finder, arena))
+            continue;
+        gml_slots before[] = {finder.settled, finder.pending};
+        find_in(&finder, arena);
+        if (finder.settled.arena == before[0].arena && finder.pending.arena == before[1].arena)
+            remember_blocker(&finder, arena);
         if (finder.settled.arena != NULL && finder.settled.count == count)
             break;
     }

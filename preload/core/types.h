@@ -113,6 +113,7 @@ struct gml_arena {
     uint64_t base, bytes;              /* reserved address range */
     uint32_t slot_count;
     uint32_t mapped;      /* slots that hold a chunk */
+    uint32_t blocker;     /* coarse: a slot whose chunk was live when a search failed here */
     uint32_t tail;        /* coarse: slots at or after this one hold nothing */
     uint32_t live_blocks;
     uint64_t live_bytes;
