@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 
-from telemetry_files import device, telemetry_bytes
+from telemetry_files import NO_RANK, device, telemetry_bytes
 
 from gml_run import _abi
 
@@ -65,7 +65,8 @@ def telemetry_path():
 def share_once():
     """Shares one state of the heap, as a program would after its first memory calls."""
     with open(telemetry_path(), "wb") as file:
-        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}))
+        rank = int(os.environ.get("FAKE_RANK", NO_RANK))
+        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}, rank=rank))
 
 
 def main():

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launcher and the report cost: processor time while live, memory for a long run."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from launcher import GML_RUN, PROGRAMS, TerminalRun
+from runs import environment as run_environment
+
+PY = sys.executable
+FAKE = str(PROGRAMS / "fake_gpu.py")
+MIB = 1 << 20
+
+
+def processor_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+RANKS = f"""
+import os, subprocess, sys
+ranks = [subprocess.Popen([{PY!r}, {FAKE!r}, '60'], env={{**os.environ, 'FAKE_RANK': str(rank)}},
+                          stdout=subprocess.DEVNULL) for rank in range(8)]
+for rank in ranks:
+    rank.wait()
+"""
+
+
+def test_eight_ranks_under_the_dock_take_less_than_one_percent_of_a_core(env, tmp_path):
+    command = [*GML_RUN, "--simulate", "h100", PY, "-c", RANKS]
+    with TerminalRun(command, 24, 80, env, tmp_path) as view:
+        view.wait_for("of 80 GiB held", 30)
+        view.wait_for("fullest of 8", 30)
+        for _ in range(40):
+            view.pump()
+        before, begin = processor_seconds(view.pid), time.monotonic()
+        shown = len(view.raw)
+        while time.monotonic() - begin < 12:
+            view.pump(0.2)
+        share = (processor_seconds(view.pid) - before) / (time.monotonic() - begin)
+        assert view.raw.count(b"steps/s", shown) >= 30, "it was painted about four times a second"
+        assert share < 0.01, f"{100 * share:.2f} % of a core"
+
+
+def test_a_report_of_ten_million_events_is_read_in_little_memory(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler, "a C compiler is needed to build this project"
+    program = tmp_path / "churn"
+    subprocess.run([compiler, "-O2", "-o", program, PROGRAMS / "churn.c"], check=True)
+    environ = run_environment()
+    run = subprocess.run(
+        [*GML_RUN, "-q", "--simulate", "h100", "-o", str(tmp_path / "run"), str(program), "5000000"],
+        env=environ, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (0, "5000000\n"), run.stderr
+    size = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert size < 2 * MIB, "a run directory stays small, however long the run"
+    for words in (["--json"], ["--html", str(tmp_path / "page.html")], ["--md"], []):
+        child = subprocess.Popen(
+            [*GML_RUN, "report", str(tmp_path / "run"), *words], env=environ, stdout=subprocess.PIPE
+        )
+        text = child.stdout.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        assert used.ru_maxrss * 1024 < 200 * MIB, words
+        if words == ["--json"]:
+            (device,) = json.loads(text)["processes"][0]["devices"]
+            assert device["allocs"] == 5_000_000 and device["frees"] >= 4_999_900
