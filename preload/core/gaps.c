@@ -136,6 +136,7 @@ uint64_t gml_gaps_largest(const gml_heap *heap)
 
 uint64_t gml_gaps_held(const gml_heap *heap, uint32_t requester)
 {
+    uint64_t idle = heap->stats->reserved_bytes - gml_min(heap->stats->reserved_bytes, heap->given_bytes);
     const gml_stream_state *device = &heap->streams[GML_INDEX_DEVICE];
     if (heap->stream_end <= GML_INDEX_FIRST + 1 && device->last_free <= device->done)
         return 0;
@@ -145,5 +146,6 @@ uint64_t gml_gaps_held(const gml_heap *heap, uint32_t requester)
         for (const gml_span *span = heap->gaps.bins[bin]; span != NULL; span = span->u.list.next)
             if (!gml_tags_settled(heap, &span->tags, requester))
                 held += span->end - span->begin;
-    return held;
+    /* A free chunk that several arenas map stands in a gap of each. */
+    return gml_min(held, idle);
 }

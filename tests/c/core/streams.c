@@ -294,6 +294,26 @@ static void test_an_event_from_before_the_capture_is_not_enough(void)
     close_bench(bench);
 }
 
+/* Memory that several arenas map is held by a stream once, however many ranges it stands in. */
+static void test_held_memory_is_counted_once(void)
+{
+    test_bench bench = busy_bench(128, (gml_heap_options){.goal = GML_GOAL_MEMORY, .no_cross_stream = true});
+    uintptr_t block[3];
+    take_apart(bench, 1, block);
+    for (int i = 0; i < 3; i++)
+        give_on(bench, block[i], 1);
+    uintptr_t stitched = take_on(bench, 12 * GML_MIB, 1, GML_API_ASYNC);
+    work_and_give(bench, stitched, 1);
+    (void)take_on(bench, BLOCK, 6, GML_API_ASYNC);
+    gml_stats stats = stats_of(bench);
+    CHECK_EQUAL(stats.place_stitch, 1);
+    CHECK_EQUAL(stats.peak_reserved_bytes, stats.reserved_bytes);
+    CHECK_EQUAL(stats.at_peak_stream_held_bytes, 3 * BLOCK);
+    CHECK_EQUAL(stats.at_peak_external_bytes, 0);
+    CHECK_EQUAL(stats.stream_held_bytes, 3 * BLOCK);
+    close_bench(bench);
+}
+
 /* ---- failures ---- */
 
 static gml_device_ops failing_ops;
@@ -443,6 +463,7 @@ int main(void)
     RUN(test_streams_come_and_go);
     RUN(test_a_stream_may_end_during_a_capture);
     RUN(test_an_event_from_before_the_capture_is_not_enough);
+    RUN(test_held_memory_is_counted_once);
     RUN(test_a_rollback_keeps_the_work_on_a_gap);
     RUN(test_a_rollback_gives_both_gaps_of_a_bridge_back);
     RUN(test_trim_leaves_unfinished_work_alone);
