@@ -22,6 +22,7 @@ def print_env(
     release_idle: Annotated[str | None, option(specs.RELEASE_IDLE)] = None,
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
     output: Annotated[str | None, option(specs.OUTPUT)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the variables as a JSON object.")] = False,
 ) -> None:
     """Print shell commands that set the environment of a run.
 
@@ -33,7 +34,10 @@ def print_env(
     eval "$(gml-run print-env --observe)"
 
     gml-run print-env --simulate h100 -o runs/%t
+
+    gml-run print-env --simulate h100 --json
     """
+    import json
     import os
     import shlex
 
@@ -57,6 +61,10 @@ def print_env(
     if directory.path is not None:
         record = RunRecord.begin(directory.id, "", ["print-env"], options, "")
         write_json(os.path.join(directory.path, "run.json"), {**record.opening(), "launcher_pid": 0})
-    for name, value in sorted(prepare_environment(options, native, directory.path, environ).items()):
-        if environ.get(name) != value:
-            typer.echo(f"export {name}={shlex.quote(value)}")
+    prepared = prepare_environment(options, native, directory.path, environ)
+    fresh = {name: value for name, value in sorted(prepared.items()) if environ.get(name) != value}
+    if as_json:
+        typer.echo(json.dumps(fresh, indent=1))
+        return
+    for name, value in fresh.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")

@@ -19,7 +19,7 @@ EXAMPLES = {
     for name, function in {"": run, **_COMMANDS}.items()
 }
 CASES = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
-DATA = ("report", "runs", "top", "diff", "doctor", "fit")  # print-env prints shell commands
+DATA = COMMANDS
 FAKE = PROGRAMS / "fake_gpu.py"
 
 
@@ -100,3 +100,12 @@ def test_completion_of_commands_and_options(shell, tmp_path, kind):
     asks = "COMP_WORDS='gml-run {0}' COMP_CWORD=1 _GML_RUN_COMPLETE=complete_bash gml-run"
     assert run_in(shell, tmp_path, asks.format("rep")).stdout.split() == [b"report"]
     assert b"--simulate" in run_in(shell, tmp_path, asks.format("--si")).stdout
+
+
+def test_completion_is_installed(shell, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    done = run_in({**shell, "HOME": str(home)}, tmp_path, "gml-run --install-completion bash")
+    assert done.returncode == 0, done.stderr
+    script = "source ~/.bashrc; complete -p gml-run"
+    assert b"_gml_run_completion gml-run" in run_in({**shell, "HOME": str(home)}, tmp_path, script).stdout

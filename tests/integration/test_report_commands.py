@@ -116,6 +116,8 @@ def test_print_env_sets_up_a_shell(gml, env, tmp_path):
     done = subprocess.run(["sh", "-c", script], env=plain, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "memory h100 run\n"
     assert "libgmlsim.so" in printed and gml("report", "run").returncode == 0
+    variables = json.loads(gml("print-env", *SIMULATE, "--release-idle", "60", "--json").stdout)
+    assert variables["GML_RELEASE_IDLE"] == "60" and "libgml.so" in variables["LD_PRELOAD"]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["report", "--help"], ["runs", "--help"], ["print-env", "--help"]])
@@ -126,7 +128,7 @@ def test_help_has_examples(gml, words):
 
 def test_help_names_no_command_that_does_not_exist(gml):
     text = gml("--help").stdout.decode()
-    for word in ("fit", "replay", "compare", "trim"):
+    for word in ("replay", "compare", "trim"):
         assert f" {word} " not in text.split("Commands")[-1]
 
 

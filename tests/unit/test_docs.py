@@ -13,7 +13,7 @@ from gml_run.cli.words import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FLAGS = {flag for spec in RUN_SPECS for flag in spec.flags} | {"--help", "--version", "-h", "--"}
+FLAGS = {flag for spec in RUN_SPECS for flag in spec.flags} | {"--help", "--version", "-h", "--", "--install-completion"}
 
 
 def name(path):

@@ -158,7 +158,7 @@ class TestOptions:
         [
             {"allocator": "x"},
             {"goal": "fast"},
-            {"live": "screen"},
+            {"live": "film"},
             {"simulate": "h900"},
             {"simulate": "h100:"},
             {"simulate": "h100:lots"},
