@@ -117,3 +117,10 @@ def used_bytes(device: int = 0) -> int:
     function = lib.gml_sim_used_bytes
     function.restype, function.argtypes = c_size_t, [c_int]
     return function(device)
+
+
+def driver_calls(name: str) -> int:
+    """How often the simulated driver's function was called."""
+    function = lib.gml_sim_calls
+    function.restype, function.argtypes = c_uint64, [ctypes.c_char_p]
+    return function(name.encode())
