@@ -37,8 +37,8 @@ class Verdict:
     advice: str
 
 
-def classify(oom: OomRecord, limit_bytes: int | None = None) -> Verdict:
-    """The verdict on one failure."""
+def classify(oom: OomRecord, limit_bytes: int | None = None, alone: bool = False) -> Verdict:
+    """The verdict on one failure. `alone`: nobody else can be on the device, as it is a simulated one."""
     request = oom.request_bytes
     asked = format_size(request)
     idle = max(0, oom.reserved_bytes - oom.live_bytes)
@@ -63,7 +63,7 @@ def classify(oom: OomRecord, limit_bytes: int | None = None) -> Verdict:
         )
     if request <= oom.free_bytes + idle:
         return _enough_in_sum(oom, asked, idle)
-    if others and request <= oom.free_bytes + idle + others:
+    if others and not alone and request <= oom.free_bytes + idle + others:
         return Verdict(
             "others",
             f"{asked} did not fit because about {format_size(others)} is held outside this program",

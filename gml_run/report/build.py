@@ -246,7 +246,7 @@ def _ooms(processes: Sequence[ProcessSnapshot], limit_bytes: int | None) -> list
 
 
 def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> dict[str, Any]:
-    verdict = classify(oom, limit_bytes)
+    verdict = classify(oom, limit_bytes, alone=process.simulated)
     entry: dict[str, Any] = {name: value for name, value in oom._asdict().items() if not name.startswith("top")}
     entry.update(
         pid=process.pid,

@@ -13,7 +13,8 @@ from gml_run.cli.words import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FLAGS = {flag for spec in RUN_SPECS for flag in spec.flags} | {"--help", "--version", "-h", "--", "--install-completion"}
+OTHERS = {"--help", "--version", "-h", "--", "--install-completion"}
+FLAGS = {flag for spec in RUN_SPECS for flag in spec.flags} | OTHERS
 
 
 def name(path):

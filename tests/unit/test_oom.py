@@ -60,6 +60,7 @@ def test_genuinely_full():
 def test_held_outside():
     verdict = classify(failure(4096, 300, 200, total=24 * 1024, others=23 * 1024))
     assert verdict.kind == "others"
+    assert classify(failure(4096, 300, 200, total=24 * 1024, others=23 * 1024), alone=True).kind == "full"
     assert "22 GiB" in verdict.sentence
 
 
