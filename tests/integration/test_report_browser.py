@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from launcher import PROGRAMS
 from html_text import look_at_text
+from launcher import PROGRAMS
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
