@@ -71,7 +71,7 @@ def plain_calls():
     side, back = cuda.stream(), create_string_buffer(64)
 
     def write(block, mark, stream):
-        check(lib.cudaMemsetAsync(block, mark, 4 * MIB, stream))
+        check(lib.cudaMemsetAsync(block, mark, MIB, stream))
 
     def expect(block, mark):
         check(lib.cudaDeviceSynchronize())
