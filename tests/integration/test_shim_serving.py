@@ -10,7 +10,8 @@ from shim import PROGRAMS, preload, run_program, run_shim
 PROGRAM = "shim_cases.py"
 CASES = [
     "first_call", "threads", "edges", "mixed_frees", "plain_calls", "out_of_memory", "mem_info", "pool",
-    "release_threshold", "from_pool", "streams_end", "capture", "reset", "fork", "ipc", "pitch", "other_kinds", "late_free", "churn",
+    "release_threshold", "from_pool", "streams_end", "capture", "reset", "fork", "ipc", "pitch", "other_kinds",
+    "late_free", "churn",
 ]  # fmt: skip
 
 
