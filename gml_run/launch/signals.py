@@ -46,8 +46,9 @@ class SignalInbox:
 
     def __init__(self) -> None:
         self.inherited_mask: set[int] = set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        # Those that we were started with ignored, as under `nohup` or by a shell's `&`, are among them: the
+        # kernel keeps a blocked signal all the same, and the program may have set a handler of its own.
         wanted = {int(number) for number in signal.valid_signals()} - _NOT_OURS
-        wanted = {number for number in wanted if not _ignored(number)} | {int(signal.SIGCHLD)}
         # Inherited so, it would make the kernel discard the child's status.
         self.child_ignored = _ignored(signal.SIGCHLD)
         if self.child_ignored:
@@ -74,7 +75,7 @@ class SignalInbox:
 
 
 def _ignored(number: int) -> bool:
-    """True for a signal that we were started with ignored, as `nohup` does: the child ignores it too."""
+    """True for a signal that we were started with ignored."""
     return signal.getsignal(number) == signal.SIG_IGN
 
 

@@ -226,6 +226,25 @@ class TestSignals:
         out, _ = process.communicate(timeout=15)
         assert out == "SEEN 1\n" and process.returncode == 42
 
+    @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
+    def test_a_shells_background_job_may_handle_what_it_was_started_to_ignore(self, env, tmp_path, group):
+        process, _ = begin(
+            env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10", start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        )  # fmt: skip
+        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=15)
+        assert out == "SEEN 1\n" and process.returncode == 42
+
+    def test_what_the_program_ignores_too_ends_nobody(self, env, tmp_path):
+        process = subprocess.Popen(
+            [*GML_RUN, "-q", *SIMULATE, "sleep", "2"], env=env, cwd=tmp_path,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        )  # fmt: skip
+        time.sleep(1)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=15) == 0
+
     def test_sent_to_each_process_as_batch_systems_do(self, env, tmp_path):
         process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10", start_new_session=True)
         for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
