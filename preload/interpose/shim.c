@@ -99,8 +99,10 @@ static gml_shim *build(void)
     gml_ledger_init(&shim->ledger);
     shim->open_lock = (gml_lock)GML_LOCK_INIT;
     shim->oom_lock = (gml_lock)GML_LOCK_INIT;
-    find_simulator(shim);
     /* Before any lock of ours: the loader's lock is taken in here. */
+    find_simulator(shim);
+    shim->simulated = gml_lookup_simulated();
+    shim->rival = gml_lookup_rival();
     shim->has_driver = gml_cuda_driver_load(&shim->driver) == GML_OK;
     return shim;
 }
@@ -112,7 +114,7 @@ static bool open_telemetry(gml_shim *shim)
         .allocator = gml_config_text(GML_OPTION_ALLOCATOR),
         .intercept = gml_config_text(GML_OPTION_INTERCEPT),
         .goal = gml_config_text(GML_OPTION_GOAL),
-        .simulated = gml_lookup_simulated(),
+        .simulated = shim->simulated,
     };
     shim->telemetry = gml_telemetry_open(&setup);
     if (shim->telemetry == NULL)
@@ -123,9 +125,8 @@ static bool open_telemetry(gml_shim *shim)
         shim->devices[i].torch_lock = (gml_lock)GML_LOCK_INIT;
         gml_steps_init(&shim->devices[i].steps);
     }
-    const char *rival = gml_lookup_rival();
-    if (rival != NULL)
-        step_aside(shim, rival);
+    if (shim->rival != NULL)
+        step_aside(shim, shim->rival);
     return true;
 }
 

@@ -71,6 +71,8 @@ typedef struct gml_shim {
     bool uncached; /* PyTorch's caching allocator is off: nothing else would report its failures */
     bool check;
     bool has_driver;
+    bool simulated;
+    const char *rival; /* another preloaded allocator behind us, by its library's name; NULL: none */
     uint64_t limit_bytes;
     uint64_t release_idle_ns; /* give idle memory back at this interval; 0: never */
     gml_goal goal;

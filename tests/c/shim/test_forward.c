@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,57 @@ static void case_first_free(void)
     CHECK(access(telemetry_path(), F_OK) != 0); /* nothing of ours appears for that */
 }
 
+/* The loader's own lock stands for any lock under which somebody else may call us: while one thread asks
+ * the loader for a symbol, a second thread must get its memory. Each look-up of the first use gets its turn. */
+static void *(*real_dlsym)(void *library, const char *name);
+static pthread_t first_thread;
+static int lookups_left;
+static caller second_caller;
+
+static void *second_thread(void *ignored)
+{
+    void *p = NULL;
+    CHECK(second_caller.malloc(&p, 64) == cudaSuccess);
+    return ignored;
+}
+
+__attribute__((visibility("default"))) void *dlsym(void *restrict library, const char *restrict name)
+{
+    pthread_t thread;
+    if (real_dlsym == NULL) {
+        void *symbol = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+        memcpy(&real_dlsym, &symbol, sizeof symbol);
+    }
+    if (lookups_left > 0 && pthread_equal(pthread_self(), first_thread) && --lookups_left == 0) {
+        CHECK(pthread_create(&thread, NULL, second_thread, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    /* The program is the first in order: from here "next" would be the preloaded library, not what follows it. */
+    return library == RTLD_NEXT ? NULL : real_dlsym(library, name);
+}
+
+static void case_loader_lock(void)
+{
+    second_caller = load(CALLER_13);
+    first_thread = pthread_self();
+    for (int lookup = 1; lookup < 200; lookup++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            void *p = NULL;
+            (void)alarm(5);
+            lookups_left = lookup;
+            CHECK(second_caller.malloc(&p, 64) == cudaSuccess);
+            _exit(lookups_left == 0 ? 0 : 77);
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+            return; /* there are no more */
+        CHECK(WEXITSTATUS(status) == 0);
+    }
+}
+
 static void case_reenter(void)
 {
     caller c = load(CALLER_13);
@@ -250,6 +302,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {{"none", case_none},         {"local", case_local},     {"two", case_two},
                  {"mixed", case_mixed},       {"errors", case_errors},   {"first_free", case_first_free},
+                 {"loader_lock", case_loader_lock},
                  {"reenter", case_reenter},   {"fork", case_fork},       {"fork_first", case_fork_first},
                  {"mem_info", case_mem_info},
                  {"segments", case_segments}, {"no_segments", case_no_segments}};
