@@ -37,7 +37,7 @@ def neox(width: int, layers: int, heads: int) -> GPTNeoXConfig:
 
 # Configuration, longest text, tokens a step without and with anything that saves memory.
 MODELS = {
-    "gpt2": (GPT2Config(n_embd=1600, n_layer=48, n_head=25, use_cache=False), 1024, 6144, 24576),
+    "gpt2": (GPT2Config(n_embd=1600, n_layer=48, n_head=25, use_cache=False), 1024, 3072, 24576),
     "opt-1.3b": (opt(2048, 24, 32), 2048, 8192, 24576),
     "opt-13b": (opt(5120, 40, 40), 2048, 8192, 8192),
     "gpt-neox-20b": (neox(6144, 44, 64), 2048, 4096, 4096),
@@ -133,13 +133,13 @@ class Layer(nn.Module):
         super().__init__()
         self.layer, self.streamer, self.number = layer, streamer, number
 
-    def run(self, x, named):
+    def run(self, *inputs, named):
         if self.streamer is None:
-            return self.layer(x, **named)
-        return functional_call(self.layer, self.streamer.take(self.number), (x,), named)
+            return self.layer(*inputs, **named)
+        return functional_call(self.layer, self.streamer.take(self.number), inputs, named)
 
-    def forward(self, x, **named):
-        return checkpoint(self.run, x, named, use_reentrant=False)
+    def forward(self, *inputs, **named):
+        return checkpoint(self.run, *inputs, named=named, use_reentrant=False)
 
 
 def layers_of(model):
