@@ -13,6 +13,11 @@ from gml_run.errors import GmlError
 from gml_run.units import GIB, MIB, parse_size
 
 
+# A context needs its part of a device; the allocator keeps books for up to 2^18 chunks of 2 MiB.
+SMALLEST_DEVICE = 256 * MIB
+LARGEST_DEVICE = 512 * GIB
+
+
 class Allocator(StrEnum):
     """Who serves the memory."""
 
@@ -161,7 +166,10 @@ def parse_simulation(text: str) -> Simulation:
     name, colon, size = text.partition(":")
     if name not in PROFILES:
         raise GmlError(f"no simulated GPU is called {name!r}", "--simulate", f"known: {', '.join(PROFILES)}")
-    return Simulation(name, _size("--simulate", size) if colon else None)
+    size_bytes = _size("--simulate", size) if colon else None
+    if size_bytes is not None and not SMALLEST_DEVICE <= size_bytes <= LARGEST_DEVICE:
+        raise GmlError(f"no device of {size} is simulated", "--simulate", "give a size from 256M to 512G")
+    return Simulation(name, size_bytes)
 
 
 def _size(option: str, text: str) -> int:

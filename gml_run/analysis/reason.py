@@ -24,7 +24,10 @@ def why_nothing(program: str, processes: Sequence[ProcessSnapshot]) -> str:
     shield = preload_obstacle(program)
     if shield:
         return shield
-    return "no GPU memory call was seen: the program made none, or its CUDA runtime is linked statically"
+    return (
+        "no GPU memory call was seen: the program made none, or its CUDA runtime is linked statically "
+        "or loaded by the program itself"
+    )
 
 
 def preload_obstacle(program: str) -> str:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from gml_run.config import Allocator, Goal, RunOptions, Simulation, make_options
+from gml_run.config import Allocator, Goal, RunOptions, Simulation, make_options, parse_simulation
 from gml_run.errors import GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders
@@ -181,3 +181,9 @@ def test_secrets_are_masked():
             "x --api-key *** --hf_token=*** HF_TOKEN=*** --max-tokens 5 --tokenizer t --password --next https://u:***@h/x"
         ).split()
     )
+
+
+@pytest.mark.parametrize("size", ["999999999T", "513G", "100M"])
+def test_sizes_that_no_device_has_are_refused(size: str) -> None:
+    with pytest.raises(GmlError, match=r"no device of .* is simulated"):
+        parse_simulation(f"h100:{size}")
