@@ -12,7 +12,6 @@ from gml_run._profiles import PROFILES
 from gml_run.errors import GmlError
 from gml_run.units import GIB, MIB, parse_size
 
-
 # A context needs its part of a device; the allocator keeps books for up to 2^18 chunks of 2 MiB.
 SMALLEST_DEVICE = 256 * MIB
 LARGEST_DEVICE = 512 * GIB

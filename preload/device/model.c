@@ -191,7 +191,7 @@ static uint64_t now_ns(gml_device *dev)
 
 /* ---- life ---- */
 
-static const gml_device_ops checked_ops = {
+static const gml_device_ops contract = {
     .create = create,
     .release = release,
     .reserve = reserve,
@@ -210,25 +210,6 @@ static const gml_device_ops checked_ops = {
     .note = gml_model_note,
 };
 
-static const gml_device_ops unchecked_ops = {
-    .create = create,
-    .release = release,
-    .reserve = reserve,
-    .free_va = free_va,
-    .map = map,
-    .unmap = unmap,
-    .set_access = set_access,
-    .event_record = gml_model_event_record,
-    .event_query = gml_model_event_query,
-    .event_sync = gml_model_event_sync,
-    .event_destroy = gml_model_event_destroy,
-    .stream_wait = gml_model_stream_wait,
-    .sync = gml_model_sync,
-    .mem_info = mem_info,
-    .now_ns = now_ns,
-    .note = NULL,
-};
-
 gml_status gml_model_create(const gml_model_options *options, gml_device **out_device)
 {
     static const gml_model_costs published = {193000, 5000, 1000, 1500, 26000, 36000};
@@ -239,7 +220,10 @@ gml_status gml_model_create(const gml_model_options *options, gml_device **out_d
     model->options = *options;
     if (memcmp(&options->costs, &none, sizeof none) == 0)
         model->options.costs = published;
-    model->device.ops = options->check_order ? &checked_ops : &unchecked_ops;
+    model->ops = contract;
+    if (!options->check_order)
+        model->ops.note = NULL;
+    model->device.ops = &model->ops;
     model->frees = options->check_order ? gml_pages_map(FREES * sizeof(model_vector)) : NULL;
     if (options->check_order && model->frees == NULL) {
         gml_pages_unmap(model, sizeof *model);

@@ -44,6 +44,7 @@ typedef struct model_event {
 
 typedef struct model_state {
     gml_device device;
+    gml_device_ops ops; /* without `note` unless the order is checked */
     gml_model_options options;
     gml_model_usage usage;
     gml_map handles, mapped, events;

@@ -102,10 +102,11 @@ class TestWhatTheProgramFinds:
     DUMP = """
 import json, os, resource, signal
 status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+ours = ("LD_PRELOAD", "TRITON_LIBCUDA_PATH", "_")
 print(json.dumps({
     "signals": {name: status[name] for name in ("SigIgn", "SigBlk", "SigCgt")},
     "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
-    "environ": {k: v for k, v in os.environ.items() if not k.startswith("GML_") and k not in ("LD_PRELOAD", "TRITON_LIBCUDA_PATH", "_")},
+    "environ": {k: v for k, v in os.environ.items() if not k.startswith("GML_") and k not in ours},
     "limits": [resource.getrlimit(number) for number in range(16)],
     "umask": os.umask(0), "cwd": os.getcwd(), "group": os.getpgrp() == os.getpgid(os.getppid()),
     "nice": os.nice(0),
