@@ -31,6 +31,7 @@ from gml_run.report.baseline import find_baselines
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
 from gml_run.report.runs import short_path
+from gml_run.report.simulation import read_simulation
 from gml_run.report.summary import SIMULATED_NOTE, format_summary
 
 
@@ -95,6 +96,8 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
         )
         if path is not None and not report["not_served"]:
             report["baseline"] = find_baselines(report, path)
+        if options.simulation is not None:
+            report["simulation"] = read_simulation(path)
         stored = _store(path, "report.json", report)
         measured = not report["not_served"]
         if not options.quiet:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gml_run.analysis.fit import smallest_card
 from gml_run.analysis.steps import FEWEST
+from gml_run.report.simulation import unfilled_sentence
 from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
@@ -34,6 +35,9 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
         rows.append(("device", f"{report['device']['name']}, {total}"))
     if run["simulated"]:
         rows.append(("simulated", SIMULATED_NOTE))
+        unfilled = unfilled_sentence(report["simulation"]) if "simulation" in report else ""
+        if unfilled:
+            rows.append(("", unfilled))
     if report["not_served"]:
         rows.append(("not measured", report["not_served"]))
     else:
