@@ -105,7 +105,7 @@ def test_completion_of_commands_and_options(shell, tmp_path, kind):
 def test_completion_is_installed(shell, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    done = run_in({**shell, "HOME": str(home)}, tmp_path, "gml-run --install-completion bash")
-    assert done.returncode == 0, done.stderr
+    done = run_in({**shell, "HOME": str(home)}, tmp_path, "gml-run --install-completion; exit $?")
+    assert done.returncode == 0, done.stdout + done.stderr
     script = "source ~/.bashrc; complete -p gml-run"
     assert b"_gml_run_completion gml-run" in run_in({**shell, "HOME": str(home)}, tmp_path, script).stdout

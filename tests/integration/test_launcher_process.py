@@ -316,7 +316,8 @@ class TestCost:
             start = time.monotonic()
             assert gml("-q", *SIMULATE, "true").returncode == 0
             times.append(time.monotonic() - start)
-        assert min(times) < 0.25, times
+        # What starting costs is measured by `make bench-startup`; this catches a heavy import on the way.
+        assert min(times) < 0.6, times
 
     def test_no_typer_rich_or_pydantic_on_the_launch_path(self, gml, env):
         code = f"{PY} -X importtime -m gml_run -q --simulate h100 true"
