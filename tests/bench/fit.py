@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest simulated device on which each script finishes, and the flushes it took; prints a Markdown table.
 
-    python tests/bench/fit.py [--parts N] [--goal memory|balanced] [--more DIR] [SCRIPT ...]
+    python tests/bench/fit.py [--parts N] [--goal memory|balanced] [--ours] [--more DIR] [SCRIPT ...]
 
 The floor is the smallest peak of live memory that any mode had, plus the CUDA context. Sizes tried are the floor
 plus whole parts of it (1/64 by default), by doubling and bisection. A flush is an emergency stop: wait for the
@@ -63,29 +63,32 @@ def rungs(ended: Run, mode: Mode) -> str:
     return f" ({', '.join(climbed)})" if mode.ours and climbed else ""
 
 
-def row(script: Path, modes: tuple[Mode, ...], parts: int, folder: Path) -> list[str]:
+def row(script: Path, modes: tuple[Mode, ...], searched: tuple[Mode, ...], parts: int, folder: Path) -> list[str]:
     roomy = [measure(script, mode, folder / f"{script.stem}-{mode.name.replace(' ', '')}") for mode in modes]
     for mode, ended in zip(modes, roomy, strict=True):
         if ended.code != 0:
             raise SystemExit(f"fit: {script.stem} under {mode.name} ended with {ended.code}: {ended.stderr[-500:]}")
     needs = min(ended.said["peak_allocated"] for ended in roomy)
     floor = needs + CONTEXT_BYTES
-    return [script.stem, f"{floor / GIB:.2f}", *(Fit(script, mode, floor, parts, folder).cell() for mode in modes)]
+    return [script.stem, f"{floor / GIB:.2f}", *(Fit(script, mode, floor, parts, folder).cell() for mode in searched)]
 
 
 def main() -> None:
     parser = scripts_parser("The smallest simulated device on which each script finishes.")
     parser.add_argument("--parts", type=int, default=64, help="resolution: parts of the floor (64)")
     parser.add_argument("--goal", choices=["memory", "balanced"], default="memory", help="of ours (memory)")
+    parser.add_argument("--ours", action="store_true", help="search for ours alone")
     arguments = parser.parse_args()
     modes = (NATIVE, EXPANDABLE, MEMORY if arguments.goal == "memory" else BALANCED)
+
+    searched = modes[-1:] if arguments.ours else modes
 
     def rows() -> Iterator[list[str]]:
         for script in chosen_scripts(arguments):
             with tempfile.TemporaryDirectory(prefix="gml-fit-") as folder:
-                yield row(script, modes, arguments.parts, Path(folder))
+                yield row(script, modes, searched, arguments.parts, Path(folder))
 
-    print_table(["script", "floor (GiB)", *(mode.name for mode in modes)], rows())
+    print_table(["script", "floor (GiB)", *(mode.name for mode in searched)], rows())
 
 
 if __name__ == "__main__":
