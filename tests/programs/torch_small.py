@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+import time
 
 variation = sys.argv[1] if len(sys.argv) > 1 else ""
 if variation == "sets-expandable":  # as scripts and libraries do, just before the import
@@ -85,3 +86,4 @@ print(
         }
     )
 )
+time.sleep(0.2)  # PyTorch's autograd threads must not meet the end of the interpreter, see peaks.py
