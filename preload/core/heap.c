@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heap: the entry points, the slow path, and the ladder that is climbed when memory runs out. */
+/* Heap: the entry points. */
 #include "core/heap.h"
 
 #include "base/align.h"
 #include "base/bitmap.h"
 #include "base/pages.h"
-#include "core/arena.h"
 #include "core/giveback.h"
+#include "core/grow.h"
 #include "core/place.h"
-#include "core/plan.h"
 #include "core/streams.h"
 #include "core/trim.h"
 
@@ -122,12 +121,6 @@ void gml_heap_destroy(gml_heap *heap)
 
 /* ---- allocation ---- */
 
-static void unlock_changed(gml_heap *heap)
-{
-    gml_stats_end(heap);
-    gml_lock_release(&heap->lock);
-}
-
 static gml_request make_request(gml_heap *heap, size_t bytes, gml_stream stream, gml_api api)
 {
     gml_request request = {.requested_bytes = bytes, .alignment = GML_BLOCK_BYTES};
@@ -152,182 +145,6 @@ static void count_size(gml_heap *heap, size_t bytes)
         heap->options.size_counts[bytes <= 1 ? 0 : gml_min(gml_log2(bytes - 1) + 1, 47)]++;
 }
 
-/* How large the device is, and how much of it nobody holds. grow_lock is held. */
-static gml_status look_at_device(gml_heap *heap)
-{
-    size_t free_bytes = 0, total_bytes = 0;
-    gml_status status = heap->dev->ops->mem_info(heap->dev, &free_bytes, &total_bytes);
-    if (status != GML_OK)
-        return heap->total_bytes != 0 ? GML_OK : status; /* an old figure will do */
-    if (heap->total_bytes == 0)
-        heap->start_ns = heap->dev->ops->now_ns(heap->dev);
-    heap->total_bytes = gml_align_up(total_bytes, heap->dev->chunk_bytes);
-    heap->device_free_bytes = free_bytes;
-    return GML_OK;
-}
-
-/* Makes sure that the spare address range suits a new arena of `bytes`. grow_lock is held. */
-static gml_status reserve_spare(gml_heap *heap, uint64_t bytes)
-{
-    if (heap->spare_va != 0 && heap->spare_va_bytes >= bytes && heap->spare_va_bytes <= 4 * bytes)
-        return GML_OK;
-    if (heap->spare_va != 0)
-        gml_giveback_range(heap, heap->spare_va, heap->spare_va_bytes);
-    heap->spare_va = 0;
-    uintptr_t va = 0;
-    uint64_t start = heap->dev->ops->now_ns(heap->dev);
-    gml_status status = heap->dev->ops->reserve(heap->dev, bytes, &va);
-    uint64_t ns = heap->dev->ops->now_ns(heap->dev) - start;
-    gml_lock_acquire(&heap->lock);
-    gml_stats_begin(heap);
-    heap->stats->driver_reserve++;
-    heap->stats->driver_ns += ns;
-    unlock_changed(heap);
-    if (status != GML_OK)
-        return status;
-    heap->spare_va = va;
-    heap->spare_va_bytes = bytes;
-    return GML_OK;
-}
-
-/* A block that fits no fine arena without a new one: the same request, in whole chunks. Coarse arenas
- * cost nothing while they are idle, each further fine one slows every call down a little. */
-static bool prefer_coarse(const gml_heap *heap, const gml_plan *plan)
-{
-    return !plan->request.coarse && plan->request.bytes >= GML_MEDIUM_BYTES && heap->fine != NULL &&
-           (plan->arena == NULL || plan->create != 0);
-}
-
-static gml_status decide_coarse(gml_heap *heap, gml_plan *plan, gml_span **out_block)
-{
-    gml_plan coarse;
-    gml_request request = plan->request;
-    request.coarse = true;
-    request.bytes = gml_align_up(request.bytes, heap->dev->chunk_bytes);
-    if (gml_place(heap, &request, out_block) == GML_OK)
-        return GML_OK;
-    if (gml_plan_decide(heap, &request, &coarse) == GML_OK && (plan->arena == NULL || coarse.create < plan->create)) {
-        *plan = coarse;
-        return GML_OK;
-    }
-    return gml_plan_decide(heap, &plan->request, plan); /* the sources' bitmap is this plan's again */
-}
-
-/* Decide and set aside. Returns with heap->lock held; NOT_FOUND says that address space for a new
- * arena is missing. `*out_block` is set when a free range turned up meanwhile. */
-static gml_status prepare(gml_heap *heap, const gml_request *request, gml_plan *plan, gml_span **out_block)
-{
-    gml_lock_acquire(&heap->lock);
-    gml_stats_begin(heap);
-    gml_status status = gml_place(heap, request, out_block);
-    if (status != GML_NOT_FOUND && status != GML_NOT_READY)
-        return status;
-    /* Who cannot wait on the device gets only memory that is known to be finished with: ask. */
-    if (request->requester == GML_INDEX_NONE)
-        gml_streams_poll_all(heap);
-    status = gml_plan_decide(heap, request, plan);
-    if (status == GML_OK && prefer_coarse(heap, plan))
-        status = decide_coarse(heap, plan, out_block);
-    if (status == GML_OUT_OF_MEMORY || (status == GML_OK && plan->create != 0 && request->coarse)) {
-        gml_status fine = gml_place_fine(heap, request, out_block);
-        if (fine == GML_OK)
-            return fine;
-    }
-    if (status != GML_OK || *out_block != NULL)
-        return status;
-    if (plan->arena == NULL &&
-        (heap->spare_va == 0 || heap->spare_va_bytes < plan->va_bytes || heap->spare_va_bytes > 4 * plan->va_bytes))
-        return GML_NOT_FOUND;
-    return gml_plan_set_aside(heap, plan);
-}
-
-/* One attempt with the driver. grow_lock is held, heap->lock is not. */
-static gml_status attempt(gml_heap *heap, const gml_request *request, gml_span **out_block)
-{
-    gml_plan plan;
-    gml_status status = prepare(heap, request, &plan, out_block);
-    for (unsigned tries = 0; status == GML_NOT_FOUND && tries < 4; tries++) {
-        uint64_t mappings = plan.count, bytes = plan.va_bytes;
-        unlock_changed(heap);
-        gml_trim_arenas(heap, mappings, bytes);
-        status = reserve_spare(heap, bytes);
-        if (status != GML_OK)
-            return status;
-        status = prepare(heap, request, &plan, out_block);
-    }
-    unlock_changed(heap);
-    if (status == GML_NOT_FOUND)
-        return GML_OUT_OF_ADDRESSES; /* other threads took what was reserved, time after time */
-    if (status != GML_OK || *out_block != NULL)
-        return status;
-    status = gml_plan_commit(heap, &plan);
-    gml_lock_acquire(&heap->lock);
-    gml_stats_begin(heap);
-    gml_plan_finish(heap, &plan, status);
-    unlock_changed(heap);
-    *out_block = status == GML_OK ? plan.block : NULL;
-    return status;
-}
-
-static bool work_pending(const gml_heap *heap)
-{
-    for (uint32_t i = GML_INDEX_DEVICE; i < heap->stream_end; i++)
-        if (heap->streams[i].last_free > heap->streams[i].done)
-            return true;
-    return false;
-}
-
-typedef enum gml_rung { RUNG_EVENTS, RUNG_DRAIN, RUNG_COUNT } gml_rung;
-
-/* One rung up the ladder: false when it cannot have helped. */
-static bool climb(gml_heap *heap, gml_rung rung)
-{
-    gml_lock_acquire(&heap->lock);
-    bool pending = work_pending(heap) && heap->captures == 0;
-    uint64_t sequence = heap->sequence;
-    gml_stats_begin(heap);
-    heap->stats->retries += rung == RUNG_EVENTS;
-    heap->stats->ladder_events += rung == RUNG_EVENTS;
-    heap->stats->ladder_drain += rung == RUNG_DRAIN && pending;
-    if (rung == RUNG_EVENTS && pending)
-        gml_streams_poll_all(heap);
-    unlock_changed(heap);
-    if (rung == RUNG_EVENTS || !pending)
-        return pending;
-    gml_status status = heap->dev->ops->sync(heap->dev);
-    if (status != GML_OK)
-        return false;
-    gml_lock_acquire(&heap->lock);
-    gml_streams_all_done(heap, sequence);
-    gml_lock_release(&heap->lock);
-    return true;
-}
-
-/* Failures that waiting for earlier work may turn into success. */
-static bool may_pass(gml_status status)
-{
-    return status == GML_OUT_OF_MEMORY || status == GML_NOT_READY || status == GML_OUT_OF_ADDRESSES;
-}
-
-static gml_status alloc_slow(gml_heap *heap, const gml_request *request, gml_span **out_block)
-{
-    gml_status status = look_at_device(heap);
-    if (status != GML_OK)
-        return status;
-    /* Without context events nothing but a wait tells that plainly freed memory is no longer in use.
-     * The program's own cudaMalloc may wait for the device too; growing without end would be worse. */
-    if (request->requester == GML_INDEX_NONE && heap->no_context_events)
-        (void)climb(heap, RUNG_DRAIN);
-    status = attempt(heap, request, out_block);
-    for (unsigned rung = 0; may_pass(status) && rung < RUNG_COUNT; rung++) {
-        if (climb(heap, (gml_rung)rung))
-            status = attempt(heap, request, out_block);
-    }
-    if (status == GML_NOT_READY)
-        status = GML_OUT_OF_MEMORY;
-    return status;
-}
-
 gml_status gml_heap_alloc(gml_heap *heap, size_t bytes, gml_stream stream, gml_api api, uintptr_t *out_address)
 {
     if (bytes == 0)
@@ -342,10 +159,10 @@ gml_status gml_heap_alloc(gml_heap *heap, size_t bytes, gml_stream stream, gml_a
         request = make_request(heap, bytes, stream, api);
         status = gml_place(heap, &request, &block);
     }
-    unlock_changed(heap);
+    gml_unlock_changed(heap);
     if (bytes <= REQUEST_MAX && (status == GML_NOT_FOUND || status == GML_NOT_READY)) {
         gml_lock_acquire(&heap->grow_lock);
-        status = alloc_slow(heap, &request, &block);
+        status = gml_grow(heap, &request, &block);
         gml_lock_release(&heap->grow_lock);
     }
     if (status == GML_OUT_OF_MEMORY) {
@@ -353,7 +170,7 @@ gml_status gml_heap_alloc(gml_heap *heap, size_t bytes, gml_stream stream, gml_a
         gml_stats_begin(heap);
         heap->stats->ooms++;
         heap->stats->place_fail++;
-        unlock_changed(heap);
+        gml_unlock_changed(heap);
     }
     if (status != GML_OK)
         return status;
@@ -381,7 +198,7 @@ gml_status gml_heap_free(gml_heap *heap, uintptr_t address, gml_stream stream)
     if (heap->dev->ops->note != NULL)
         heap->dev->ops->note(heap->dev, GML_NOTE_FREE, block->begin, block->end - block->begin, stream);
     gml_status status = gml_unplace(heap, block, gml_tag_make(index, sequence));
-    unlock_changed(heap);
+    gml_unlock_changed(heap);
     /* Without bookkeeping memory the block stays live: a leak, but the program's free succeeds. */
     return status == GML_OUT_OF_METADATA ? GML_OK : status;
 }
@@ -393,17 +210,10 @@ gml_status gml_heap_trim(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_rele
     gml_lock_acquire(&heap->grow_lock);
     gml_lock_acquire(&heap->lock);
     bool capturing = heap->captures != 0;
-    bool pending = work_pending(heap);
-    uint64_t sequence = heap->sequence;
+    bool pending = gml_streams_pending(heap);
     gml_lock_release(&heap->lock);
-    if (!capturing && pending) {
-        status = heap->dev->ops->sync(heap->dev);
-        if (status == GML_OK) {
-            gml_lock_acquire(&heap->lock);
-            gml_streams_all_done(heap, sequence);
-            gml_lock_release(&heap->lock);
-        }
-    }
+    if (!capturing && pending)
+        status = gml_trim_drain(heap);
     if (!capturing && status == GML_OK)
         status = gml_trim_chunks(heap, keep_bytes, &released);
     gml_lock_release(&heap->grow_lock);

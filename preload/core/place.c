@@ -14,19 +14,11 @@
 #include "core/plan.h"
 #include "core/streams.h"
 
-static gml_status ensure(gml_heap *heap, uint64_t bytes)
+gml_status gml_block_ensure(gml_heap *heap, uint64_t bytes)
 {
     uint32_t slots = (uint32_t)(bytes / heap->dev->chunk_bytes) + 2;
     gml_status status = gml_pool_ensure(&heap->spans, gml_chunks_span_bound(heap, slots) + GML_SPARE_SPANS);
     return status == GML_OK ? gml_map_ensure(&heap->blocks) : status;
-}
-
-/* The slots that [begin, end) touches. */
-static uint32_t slots_of(const gml_heap *heap, const gml_arena *arena, uint64_t begin, uint64_t end, uint32_t *out_count)
-{
-    uint32_t first = gml_slot_of(heap, arena, begin);
-    *out_count = gml_slot_of(heap, arena, end - 1) - first + 1;
-    return first;
 }
 
 /* Learn what has finished; if that is not enough, let the requester's stream wait. */
@@ -46,7 +38,7 @@ static void take_gap(gml_heap *heap, gml_span *gap, const gml_request *request, 
     uint64_t end = begin + request->bytes;
     bool exact = begin == gap->begin && end == gap->end;
     gml_span *block = gml_fine_carve(heap, gap, begin, end, GML_SPAN_LIVE, NULL);
-    uint32_t count = 0, first = slots_of(heap, block->arena, begin, end, &count);
+    uint32_t count = 0, first = gml_slots_of(heap, block->arena, begin, end, &count);
     gml_chunks_enter(heap, block->arena, first, count);
     heap->stats->place_exact += exact;
     heap->stats->place_split += !exact;
@@ -60,7 +52,7 @@ gml_status gml_place_fine(gml_heap *heap, const gml_request *request, gml_span *
     gml_span *gap = choice.settled != NULL ? choice.settled : choice.pending;
     if (gap == NULL)
         return GML_NOT_FOUND;
-    gml_status status = ensure(heap, request->bytes);
+    gml_status status = gml_block_ensure(heap, request->bytes);
     if (status == GML_OK && choice.settled == NULL)
         status = settle(heap, &gap->tags, request->requester);
     if (status == GML_OK)
@@ -76,7 +68,7 @@ static gml_status place_coarse(gml_heap *heap, const gml_request *request, gml_s
     gml_slots place = settled.arena != NULL ? settled : pending;
     if (place.arena == NULL)
         return GML_NOT_FOUND;
-    gml_status status = ensure(heap, request->bytes);
+    gml_status status = gml_block_ensure(heap, request->bytes);
     if (status == GML_OK && settled.arena == NULL) {
         gml_tags tags;
         gml_chunks_tags(heap, place.arena, place.slot, wanted, &tags);
@@ -147,7 +139,7 @@ void gml_block_publish(gml_heap *heap, gml_span *block, const gml_request *reque
 gml_status gml_unplace(gml_heap *heap, gml_span *block, gml_tag tag)
 {
     gml_arena *arena = block->arena;
-    gml_status status = ensure(heap, block->end - block->begin);
+    gml_status status = gml_block_ensure(heap, block->end - block->begin);
     if (status != GML_OK)
         return status;
     gml_map_remove(&heap->blocks, block->begin);
@@ -155,7 +147,7 @@ gml_status gml_unplace(gml_heap *heap, gml_span *block, gml_tag tag)
     heap->stats->frees++;
     gml_tags tags = {{tag}};
     gml_tags_add(heap, &arena->used, tag);
-    uint32_t count = 0, first = slots_of(heap, arena, block->begin, block->end, &count);
+    uint32_t count = 0, first = gml_slots_of(heap, arena, block->begin, block->end, &count);
     if (!arena->fine) {
         gml_coarse_drop_block(heap, block);
         gml_chunks_leave(heap, arena, first, count, &tags);

@@ -88,13 +88,6 @@ static gml_status link_created(gml_heap *heap, gml_plan *plan)
     return GML_OK;
 }
 
-static uint32_t block_slots(const gml_heap *heap, const gml_plan *plan, uint32_t *out_count)
-{
-    uint32_t first = gml_slot_of(heap, plan->arena, plan->begin);
-    *out_count = gml_slot_of(heap, plan->arena, plan->end - 1) - first + 1;
-    return first;
-}
-
 /* The LIVE span of the block over gap, new slots and gap; and what is left of the last chunk. */
 static void cut_block(gml_heap *heap, gml_plan *plan)
 {
@@ -115,17 +108,6 @@ static void cut_block(gml_heap *heap, gml_plan *plan)
     }
     plan->rest = stop > plan->end ? gml_fine_carve(heap, block, plan->end, stop, GML_SPAN_LIVE, NULL) : NULL;
     plan->block = plan->rest != NULL ? plan->rest->previous : block;
-}
-
-static gml_status ensure(gml_heap *heap, const gml_plan *plan)
-{
-    uint32_t slots = (uint32_t)(plan->request.bytes / heap->dev->chunk_bytes) + 2;
-    gml_status status = gml_pool_ensure(&heap->spans, gml_chunks_span_bound(heap, slots) + GML_SPARE_SPANS);
-    if (status == GML_OK)
-        status = gml_pool_ensure(&heap->mappings, plan->count);
-    if (status == GML_OK)
-        status = gml_map_ensure(&heap->blocks);
-    return status;
 }
 
 static gml_status open_arena(gml_heap *heap, gml_plan *plan)
@@ -155,7 +137,9 @@ static void close_if_new(gml_heap *heap, gml_plan *plan)
 
 gml_status gml_plan_set_aside(gml_heap *heap, gml_plan *plan)
 {
-    gml_status status = ensure(heap, plan);
+    gml_status status = gml_block_ensure(heap, plan->request.bytes);
+    if (status == GML_OK)
+        status = gml_pool_ensure(&heap->mappings, plan->count);
     if (status != GML_OK)
         return status;
     if (plan->arena != NULL)
@@ -177,7 +161,7 @@ gml_status gml_plan_set_aside(gml_heap *heap, gml_plan *plan)
     } else {
         plan->block = gml_coarse_block(heap, plan->arena, plan->begin, plan->end);
     }
-    uint32_t count = 0, first = block_slots(heap, plan, &count);
+    uint32_t count = 0, first = gml_slots_of(heap, plan->arena, plan->begin, plan->end, &count);
     gml_chunks_enter(heap, plan->arena, first, count);
     if (!plan->arena->fine)
         gml_arena_index_runs(plan->arena);
@@ -258,7 +242,7 @@ gml_status gml_plan_commit(gml_heap *heap, gml_plan *plan)
 static void undo(gml_heap *heap, gml_plan *plan)
 {
     gml_arena *arena = plan->arena;
-    uint32_t count = 0, first = block_slots(heap, plan, &count);
+    uint32_t count = 0, first = gml_slots_of(heap, plan->arena, plan->begin, plan->end, &count);
     gml_chunks_leave(heap, arena, first, count, &plan->tags);
     if (!arena->fine) {
         gml_coarse_drop_block(heap, plan->block);

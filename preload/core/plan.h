@@ -36,6 +36,9 @@ GML_CHECKED gml_status gml_plan_commit(gml_heap *heap, gml_plan *plan);
 /* `status` is what commit answered. The block is live afterwards if it was OK. */
 void gml_plan_finish(gml_heap *heap, gml_plan *plan, gml_status status);
 
+/* Takes the bookkeeping memory for placing or freeing a block of `bytes`. Errors: OUT_OF_METADATA. */
+GML_CHECKED gml_status gml_block_ensure(gml_heap *heap, uint64_t bytes);
+
 /* Counts a placed block and makes it findable. Shared with placements that need no plan. */
 void gml_block_publish(gml_heap *heap, gml_span *block, const gml_request *request);
 

@@ -268,6 +268,14 @@ void gml_streams_all_done(gml_heap *heap, uint64_t sequence)
         gml_streams_done(heap, i, sequence);
 }
 
+bool gml_streams_pending(const gml_heap *heap)
+{
+    for (uint32_t i = GML_INDEX_DEVICE; i < heap->stream_end; i++)
+        if (heap->streams[i].last_free > heap->streams[i].done)
+            return true;
+    return false;
+}
+
 void gml_streams_retire(gml_heap *heap, gml_stream stream)
 {
     gml_stream_state *state = gml_map_remove(&heap->stream_index, key_of(stream));

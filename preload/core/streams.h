@@ -47,6 +47,9 @@ void gml_streams_poll_all(gml_heap *heap);
  * switched off, or the device has no event for it): then only a host wait helps. */
 GML_CHECKED gml_status gml_streams_order(gml_heap *heap, const gml_tags *tags, uint32_t requester);
 
+/* True when earlier work on any stream is not known to be over. */
+bool gml_streams_pending(const gml_heap *heap);
+
 /* All frees up to `sequence` are known to be over. */
 void gml_streams_all_done(gml_heap *heap, uint64_t sequence);
 void gml_streams_done(gml_heap *heap, uint32_t stream, uint64_t sequence);

@@ -18,6 +18,20 @@
 /* Address space over all arenas, as a multiple of the device's memory. */
 #define VA_CAP 24
 
+gml_status gml_trim_drain(gml_heap *heap)
+{
+    gml_lock_acquire(&heap->lock);
+    uint64_t sequence = heap->sequence;
+    gml_lock_release(&heap->lock);
+    gml_status status = heap->dev->ops->sync(heap->dev);
+    if (status != GML_OK)
+        return status;
+    gml_lock_acquire(&heap->lock);
+    gml_streams_all_done(heap, sequence);
+    gml_lock_release(&heap->lock);
+    return GML_OK;
+}
+
 static void add_unmap(gml_heap *heap, uint64_t begin, uint64_t bytes)
 {
     gml_range *last = heap->unmap_count == 0 ? NULL : &heap->unmaps[heap->unmap_count - 1];

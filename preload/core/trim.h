@@ -8,6 +8,9 @@
 
 #include "core/types.h"
 
+/* Waits for the device: what was freed before is over afterwards. Pre: no stream is being captured. */
+GML_CHECKED gml_status gml_trim_drain(gml_heap *heap);
+
 /* Releases free chunks whose work is over until at most `keep_bytes` are reserved. */
 GML_CHECKED gml_status gml_trim_chunks(gml_heap *heap, uint64_t keep_bytes, uint64_t *out_released_bytes);
 

@@ -260,6 +260,12 @@ static inline void gml_stats_end(gml_heap *heap)
     __atomic_store_n(heap->sequence_lock, *heap->sequence_lock + 1, __ATOMIC_RELEASE);
 }
 
+static inline void gml_unlock_changed(gml_heap *heap)
+{
+    gml_stats_end(heap);
+    gml_lock_release(&heap->lock);
+}
+
 /* heap->free_chunks is read without the lock by gml_heap_idle_bytes. */
 static inline void gml_count_free(gml_heap *heap, int64_t change)
 {
@@ -278,6 +284,15 @@ static inline bool gml_chunk_is_stitched(const gml_chunk *chunk)
 static inline uint32_t gml_slot_of(const gml_heap *heap, const gml_arena *arena, uint64_t address)
 {
     return (uint32_t)((address - arena->base) / heap->dev->chunk_bytes);
+}
+
+/* The first slot that [begin, end) touches, and how many it touches. */
+static inline uint32_t gml_slots_of(const gml_heap *heap, const gml_arena *arena, uint64_t begin, uint64_t end,
+                                    uint32_t *out_count)
+{
+    uint32_t first = gml_slot_of(heap, arena, begin);
+    *out_count = gml_slot_of(heap, arena, end - 1) - first + 1;
+    return first;
 }
 
 static inline uint64_t gml_slot_address(const gml_heap *heap, const gml_arena *arena, uint32_t slot)
