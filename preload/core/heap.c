@@ -195,6 +195,8 @@ gml_status gml_heap_free(gml_heap *heap, uintptr_t address, gml_stream stream)
     uint32_t index = gml_streams_index(heap, stream, GML_INDEX_DEVICE);
     uint64_t sequence = ++heap->sequence;
     heap->streams[index].last_free = sequence;
+    if (index != block->u.block.stream)
+        gml_streams_mark(heap, index);
     if (heap->dev->ops->note != NULL)
         heap->dev->ops->note(heap->dev, GML_NOTE_FREE, block->begin, block->end - block->begin, stream);
     gml_status status = gml_unplace(heap, block, gml_tag_make(index, sequence));

@@ -22,7 +22,7 @@ static uint32_t unused_index(gml_heap *heap)
     /* Streams that ended and whose frees are all over leave their place. */
     for (uint32_t i = GML_INDEX_FIRST; i < GML_MAX_STREAMS; i++) {
         gml_stream_state *state = state_of(heap, i);
-        if (state->dead && state->event == 0 && state->last_free <= state->done) {
+        if (state->dead && state->event_count == 0 && state->last_free <= state->done) {
             memset(state, 0, sizeof *state);
             /* Tags of the former holder may linger; they are all at or below `sequence`. */
             state->done = heap->sequence;
@@ -156,11 +156,11 @@ bool gml_tags_settled(const gml_heap *heap, const gml_tags *tags, uint32_t reque
     return true;
 }
 
-static void drop_event(gml_heap *heap, gml_stream_state *state)
+static void drop_event(gml_heap *heap, gml_stream_state *state, unsigned at)
 {
-    if (state->event != 0)
-        (void)heap->dev->ops->event_destroy(heap->dev, state->event);
-    state->event = 0;
+    (void)heap->dev->ops->event_destroy(heap->dev, state->events[at].event);
+    state->event_count--;
+    memmove(&state->events[at], &state->events[at + 1], (state->event_count - at) * sizeof state->events[0]);
 }
 
 static gml_stream handle_of(const gml_heap *heap, uint32_t index)
@@ -168,50 +168,72 @@ static gml_stream handle_of(const gml_heap *heap, uint32_t index)
     return index == GML_INDEX_DEVICE ? GML_STREAM_NONE : state_of(heap, index)->handle;
 }
 
-/* True when the pending event covers every free on the stream so far. */
-static bool is_covered(const gml_stream_state *state)
+/* The number of the oldest pending event that covers the free `sequence`; event_count if none does. */
+static unsigned covering(const gml_stream_state *state, uint64_t sequence)
 {
-    return state->event != 0 && state->event_sequence >= state->last_free;
+    unsigned at = 0;
+    while (at < state->event_count && state->events[at].sequence < sequence)
+        at++;
+    return at;
 }
 
-/* An event that covers every free on the stream so far; a dead stream keeps the one of its end. */
+static bool is_covered(const gml_stream_state *state)
+{
+    return covering(state, state->last_free) < state->event_count;
+}
+
+/* Makes an event that covers every free on the stream so far; a dead stream keeps the one of its end.
+ * When the places are full the newest gives way: the older ones are met first. */
 static gml_status record(gml_heap *heap, uint32_t index)
 {
     gml_stream_state *state = state_of(heap, index);
-    if (state->event != 0 && state->event_sequence == heap->sequence)
-        return GML_OK;
-    if (state->dead && is_covered(state))
+    if (covering(state, heap->sequence) < state->event_count)
         return GML_OK;
     if (state->dead)
-        return GML_NOT_READY;
+        return is_covered(state) ? GML_OK : GML_NOT_READY;
     gml_event event = 0;
     gml_status status = heap->dev->ops->event_record(heap->dev, handle_of(heap, index), &event);
     if (index == GML_INDEX_DEVICE && status == GML_UNSUPPORTED)
         heap->no_context_events = true;
     if (status != GML_OK)
         return status;
-    drop_event(heap, state);
-    state->event = event;
-    state->event_sequence = heap->sequence;
+    if (state->event_count == GML_EVENT_COUNT)
+        drop_event(heap, state, GML_EVENT_COUNT - 1);
+    state->events[state->event_count].event = event;
+    state->events[state->event_count++].sequence = heap->sequence;
     return GML_OK;
 }
 
-/* The pending event may be older than the last free; when it has completed, a second one tells. */
+/* False when the oldest pending event has not completed. */
+static bool pop_completed(gml_heap *heap, uint32_t index)
+{
+    gml_stream_state *state = state_of(heap, index);
+    if (heap->dev->ops->event_query(heap->dev, state->events[0].event) != GML_OK)
+        return false;
+    uint64_t sequence = state->events[0].sequence;
+    drop_event(heap, state, 0);
+    if (index == GML_INDEX_DEVICE)
+        gml_streams_all_done(heap, sequence);
+    else
+        gml_streams_done(heap, index, sequence);
+    return true;
+}
+
+/* When every pending event has completed and the last free came after them, one more event tells. */
 static void poll(gml_heap *heap, uint32_t index)
 {
     gml_stream_state *state = state_of(heap, index);
-    for (unsigned round = 0; round < 2 && state->last_free > state->done; round++) {
-        if (state->event == 0 && record(heap, index) != GML_OK)
+    while (state->event_count != 0)
+        if (!pop_completed(heap, index))
             return;
-        if (heap->dev->ops->event_query(heap->dev, state->event) != GML_OK)
-            return;
-        uint64_t sequence = state->event_sequence;
-        drop_event(heap, state);
-        if (index == GML_INDEX_DEVICE)
-            gml_streams_all_done(heap, sequence);
-        else
-            gml_streams_done(heap, index, sequence);
-    }
+    if (state->last_free > state->done && record(heap, index) == GML_OK)
+        (void)pop_completed(heap, index);
+}
+
+void gml_streams_mark(gml_heap *heap, uint32_t index)
+{
+    if (index >= GML_INDEX_FIRST && heap->captures == 0)
+        (void)record(heap, index);
 }
 
 void gml_streams_poll(gml_heap *heap, const gml_tags *tags)
@@ -241,14 +263,13 @@ gml_status gml_streams_order(gml_heap *heap, const gml_tags *tags, uint32_t requ
             continue;
         uint32_t stream = gml_tag_stream(tags->tag[i]);
         const gml_stream_state *state = state_of(heap, stream);
-        if (state->event == 0 || state->event_sequence < gml_tag_sequence(tags->tag[i])) {
-            gml_status status = record(heap, stream);
-            if (status != GML_OK)
-                return GML_NOT_READY;
-        }
-        if (heap->dev->ops->stream_wait(heap->dev, waiter->handle, state->event) != GML_OK)
+        unsigned at = covering(state, gml_tag_sequence(tags->tag[i]));
+        if (at == state->event_count && record(heap, stream) != GML_OK)
             return GML_NOT_READY;
-        remember_wait(waiter, stream, state->event_sequence);
+        at = (unsigned)gml_min(at, state->event_count - 1); /* the new one is the last */
+        if (heap->dev->ops->stream_wait(heap->dev, waiter->handle, state->events[at].event) != GML_OK)
+            return GML_NOT_READY;
+        remember_wait(waiter, stream, state->events[at].sequence);
     }
     return GML_OK;
 }
@@ -258,8 +279,8 @@ void gml_streams_done(gml_heap *heap, uint32_t stream, uint64_t sequence)
     gml_stream_state *state = state_of(heap, stream);
     if (state->done < sequence)
         state->done = sequence;
-    if (state->event != 0 && state->event_sequence <= sequence)
-        drop_event(heap, state);
+    while (state->event_count != 0 && state->events[0].sequence <= sequence)
+        drop_event(heap, state, 0);
 }
 
 void gml_streams_all_done(gml_heap *heap, uint64_t sequence)
@@ -292,6 +313,7 @@ void gml_streams_retire(gml_heap *heap, gml_stream stream)
 void gml_streams_destroy(gml_heap *heap)
 {
     for (uint32_t i = GML_INDEX_DEVICE; i < heap->stream_end; i++)
-        drop_event(heap, state_of(heap, i));
+        while (state_of(heap, i)->event_count != 0)
+            drop_event(heap, state_of(heap, i), 0);
     gml_map_destroy(&heap->stream_index);
 }

@@ -47,6 +47,11 @@ void gml_streams_poll_all(gml_heap *heap);
  * switched off, or the device has no event for it): then only a host wait helps. */
 GML_CHECKED gml_status gml_streams_order(gml_heap *heap, const gml_tags *tags, uint32_t requester);
 
+/* The last free on the stream gets an event of its own: called where a block is freed on another stream
+ * than it was allocated on. Such streams (PyTorch frees what several streams used on one) may go on to
+ * wait for others; an event of the time of the reuse would cover that too. No call while capturing. */
+void gml_streams_mark(gml_heap *heap, uint32_t index);
+
 /* True when earlier work on any stream is not known to be over. */
 bool gml_streams_pending(const gml_heap *heap);
 

@@ -149,15 +149,19 @@ typedef struct gml_gaps {
 /* ---- streams ---- */
 
 #define GML_WAIT_COUNT 8
+#define GML_EVENT_COUNT 8
 
 typedef struct gml_stream_state {
     gml_stream handle;
-    bool dead;            /* the handle is no longer valid; `event` covers its work */
+    bool dead;            /* the handle is no longer valid; the last event covers its work */
     bool used;
     uint64_t last_free;   /* sequence of the last free on it */
     uint64_t done;        /* all work before frees up to this sequence is known complete */
-    gml_event event;      /* pending event, 0 if none */
-    uint64_t event_sequence;
+    unsigned event_count; /* pending events, oldest first */
+    struct {
+        gml_event event;
+        uint64_t sequence; /* it covers every free on the stream up to this one */
+    } events[GML_EVENT_COUNT];
     struct {
         uint32_t stream;
         uint64_t sequence;

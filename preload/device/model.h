@@ -37,6 +37,10 @@ void gml_model_destroy(gml_device *device);
 void gml_model_submit(gml_device *device, gml_stream stream);
 void gml_model_finish(gml_device *device, gml_stream stream);
 
+/* How much of the work submitted to `stream` has to end before what is submitted to `waiter` next: a
+ * count of gml_model_submit calls. */
+uint64_t gml_model_awaits(const gml_device *device, gml_stream waiter, gml_stream stream);
+
 /* The first broken rule, or NULL. */
 const char *gml_model_violation(const gml_device *device);
 

@@ -34,6 +34,11 @@ void gml_model_finish(gml_device *device, gml_stream stream)
     model->done[stream] = model->issued.at[stream];
 }
 
+uint64_t gml_model_awaits(const gml_device *device, gml_stream waiter, gml_stream stream)
+{
+    return model_of(device)->known[waiter].at[stream];
+}
+
 gml_status gml_model_event_record(gml_device *dev, gml_stream stream, gml_event *out_event)
 {
     model_state *model = model_of(dev);

@@ -60,6 +60,45 @@ static void test_a_wait_counts_for_what_it_covers(void)
     close_bench(bench);
 }
 
+/* PyTorch frees what several streams used on one that then waits for others: none of that is waited for. */
+static void test_a_free_elsewhere_has_its_own_event(void)
+{
+    test_bench bench = stream_bench(64);
+    uintptr_t block = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    work_and_give(bench, block, 5);
+    gml_model_submit(bench.device, 5);
+    CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block);
+    CHECK_EQUAL(gml_model_awaits(bench.device, 6, 5), 1);
+    close_bench(bench);
+}
+
+static void test_many_frees_elsewhere_keep_the_first_events(void)
+{
+    enum { BLOCKS = 12 };
+    test_bench bench = stream_bench(128);
+    uintptr_t block[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) {
+        block[i] = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+        (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        work_and_give(bench, block[i], 5);
+    CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block[0]);
+    CHECK_EQUAL(gml_model_awaits(bench.device, 6, 5), 1);
+    CHECK_EQUAL(take_on(bench, BLOCK, 7, GML_API_ASYNC), block[1]);
+    CHECK_EQUAL(gml_model_awaits(bench.device, 7, 5), 2);
+    close_bench(bench);
+}
+
+/* A free on the stream of the allocation costs no event. */
+static void test_an_ordinary_free_makes_no_event(void)
+{
+    test_bench bench = stream_bench(64);
+    work_and_give(bench, take_on(bench, BLOCK, 1, GML_API_ASYNC), 1);
+    CHECK_EQUAL(calls(bench, GML_CALL_event_record), 0);
+    close_bench(bench);
+}
+
 static void test_a_completed_event_counts_for_what_it_covers(void)
 {
     test_bench bench = stream_bench(64);
@@ -447,6 +486,9 @@ int main(void)
 {
     RUN(test_an_older_event_is_not_enough);
     RUN(test_a_wait_counts_for_what_it_covers);
+    RUN(test_a_free_elsewhere_has_its_own_event);
+    RUN(test_many_frees_elsewhere_keep_the_first_events);
+    RUN(test_an_ordinary_free_makes_no_event);
     RUN(test_a_completed_event_counts_for_what_it_covers);
     RUN(test_what_is_free_at_once_comes_first);
     RUN(test_own_streams_of_threads_are_not_one);
