@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain allocations: cuMemAlloc and its kin, device memory taken in whole chunks of 2 MiB. */
-#include "sim/driver/alloc.h"
+#include "sim/driver/driver.h"
 
 #include <string.h>
 #include <sys/mman.h>

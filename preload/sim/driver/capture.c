@@ -4,7 +4,6 @@
  * A capture starts on one stream; others join by waiting on an event recorded in it, and must be waited
  * for before it ends. A forbidden call spoils the capture: it ends with 901 and without a graph. */
 #include "sim/driver/driver.h"
-#include "sim/driver/graph.h"
 
 #include <stdlib.h>
 

@@ -108,7 +108,7 @@ DRIVER(cuEventRecordWithFlags, (CUevent handle, CUstream stream, unsigned flags)
     return record(ctx, handle, stream);
 }
 
-/* All work of the context so far: recorded on the legacy stream behind a wait for every other stream. */
+/* All work of the context so far: recorded on a stream of its own, behind a wait for every other one. */
 DRIVER(cuCtxRecordEvent, (CUcontext context, CUevent handle))
 {
     ENTER(cuCtxRecordEvent);

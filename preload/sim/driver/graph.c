@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: lists of captured work in capture order, replayed in that order on the launch stream. */
-#include "sim/driver/graph.h"
+#include "sim/driver/driver.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * Every allocation has addresses and contents of its own; the pool keeps two sums, used and reserved,
  * and only reserved counts against the device. A free takes effect when its stream comes to it. */
-#include "sim/driver/alloc.h"
+#include "sim/driver/driver.h"
 
 #include <string.h>
 

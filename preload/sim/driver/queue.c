@@ -5,7 +5,7 @@
  * goes through the worker, late and at a seeded pace. Host functions always go through a worker, so that
  * one that sleeps keeps its stream busy. A stream's progress is two numbers, submitted and completed;
  * "event e has happened" means: its stream has completed the number that e was recorded at.
- * The lock is held while work executes, except in host functions, in delays and between slices of copies. */
+ * The lock is held while work executes, except in host functions, in delays and while it waits for other work. */
 #define _GNU_SOURCE
 #include "sim/driver/driver.h"
 
