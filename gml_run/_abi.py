@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = b"GMLTLM01"
-VERSION = 3
+VERSION = 4
 
 # The fixed part of a telemetry file: name -> (offset, struct format).
 HEADER = {
@@ -100,6 +100,7 @@ class Stats(NamedTuple):
     ladder_cross_stream: int  # rung 3: took memory of another stream
     ladder_release: int  # rung 4: released idle chunks and asked the driver again
     ladder_forward: int  # last rung: forwarded to the real driver
+    ladder_other: int  # times idle chunks went back because another call ran out of memory
     place_exact: int  # requests placed in a free range of just their size
     place_split: int  # requests placed in a larger free range
     place_extend: int  # requests placed by mapping free chunks behind a free range
@@ -163,7 +164,7 @@ OOM_BYTES = 232
 OOM_FORMAT = "<29Q"
 OOM_COUNT = 32
 DEVICE_OFFSET = 8184
-DEVICE_BYTES = 2728
+DEVICE_BYTES = 2736
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
@@ -172,18 +173,18 @@ NAME_BYTES = 256
 FIGURES_OFFSET = 272
 FIGURES_FORMAT = "<16Q"
 STATS_OFFSET = 400
-STATS_FORMAT = "<51Q"
-SIZE_COUNTS_OFFSET = 808
+STATS_FORMAT = "<52Q"
+SIZE_COUNTS_OFFSET = 816
 SIZE_CLASSES = 48
-STEP_NS_OFFSET = 1704
+STEP_NS_OFFSET = 1712
 STEP_NS_COUNT = 64
-WINDOW_NUMBER_OFFSET = 1192
-WINDOW_LIVE_OFFSET = 1448
+WINDOW_NUMBER_OFFSET = 1200
+WINDOW_LIVE_OFFSET = 1456
 WINDOW_COUNT = 32
 WINDOW_NS = 250000000
-MAP_OFFSET = 2216
+MAP_OFFSET = 2224
 MAP_CELLS = 512
-FILE_BYTES = 51832
+FILE_BYTES = 51960
 
 # Variables that the libraries in the child read: (name, default, meaning).
 OPTIONS = (

@@ -142,6 +142,7 @@ def driver_lines(frame: Frame, elapsed: float, columns: int) -> list[Text]:
         ("other stream", stats.ladder_cross_stream),
         ("released", stats.ladder_release),
         ("forwarded", stats.ladder_forward),
+        ("made room", stats.ladder_other),
     ]
     lines = [Text(f"{text} · {format_seconds(stats.driver_ns / 1e9)} in all")]
     pressed = " · ".join(f"{name} {format_count(count)}" for name, count in rungs if count)

@@ -189,6 +189,7 @@ def _device(process: ProcessSnapshot, device: DeviceSnapshot) -> dict[str, Any]:
             "cross_stream": stats.ladder_cross_stream,
             "release": stats.ladder_release,
             "forward": stats.ladder_forward,
+            "other": stats.ladder_other,
         },
         "placements": {
             "exact": stats.place_exact,

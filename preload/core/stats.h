@@ -42,6 +42,7 @@
     X(ladder_cross_stream, "rung 3: took memory of another stream")                             \
     X(ladder_release, "rung 4: released idle chunks and asked the driver again")                \
     X(ladder_forward, "last rung: forwarded to the real driver")                                \
+    X(ladder_other, "times idle chunks went back because another call ran out of memory")       \
     X(place_exact, "requests placed in a free range of just their size")                        \
     X(place_split, "requests placed in a larger free range")                                    \
     X(place_extend, "requests placed by mapping free chunks behind a free range")               \

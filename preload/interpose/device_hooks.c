@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls about devices and odd allocations: reset, peers, legacy IPC, pitched memory. */
+/* Calls about devices: reset, peers, legacy IPC. */
 #define _GNU_SOURCE
 #include "interpose/shim.h"
 
-#define HOOK(function)                                                      \
-    const gml_real *real = gml_lookup_caller(__builtin_return_address(0)).real; \
-    if (real == NULL || real->function == NULL)                             \
-        return cudaErrorInsufficientDriver
-
 /* The current device's entry; NULL where there is none. */
-static gml_shim_device *current_device(gml_shim *shim, const gml_real *real)
+gml_shim_device *gml_shim_current(gml_shim *shim, const gml_real *real)
 {
     int ordinal = 0;
     if (shim == NULL || real->cudaGetDevice == NULL || real->cudaGetDevice(&ordinal) != cudaSuccess ||
@@ -20,9 +15,9 @@ static gml_shim_device *current_device(gml_shim *shim, const gml_real *real)
 
 cudaError_t cudaDeviceReset(void)
 {
-    HOOK(cudaDeviceReset);
+    GML_HOOK(cudaDeviceReset);
     gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_peek();
-    gml_shim_device *device = current_device(shim, real);
+    gml_shim_device *device = gml_shim_current(shim, real);
     gml_this_thread.depth++;
     if (device != NULL)
         gml_shim_reset(shim, device);
@@ -48,14 +43,14 @@ void gml_shim_add_peer(gml_shim *shim, gml_shim_device *device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-    HOOK(cudaDeviceEnablePeerAccess);
+    GML_HOOK(cudaDeviceEnablePeerAccess);
     cudaError_t error = real->cudaDeviceEnablePeerAccess(peer, flags);
     gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_get();
     if (shim == NULL || peer < 0 || peer >= GML_SHIM_DEVICES ||
         (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled))
         return error;
     /* The current device may now use the peer's memory. */
-    const gml_shim_device *current = current_device(shim, real);
+    const gml_shim_device *current = gml_shim_current(shim, real);
     if (current != NULL)
         gml_shim_add_peer(shim, &shim->devices[peer], current->ordinal);
     return error;
@@ -75,76 +70,11 @@ static bool is_ours(gml_shim *shim, uintptr_t address)
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *address)
 {
-    HOOK(cudaIpcGetMemHandle);
+    GML_HOOK(cudaIpcGetMemHandle);
     gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_peek();
     if (shim != NULL && is_ours(shim, (uintptr_t)address))
         gml_shim_say(shim, GML_SAID_IPC,
                      "cudaIpcGetMemHandle cannot share memory of this allocator between processes: "
                      "use --allocator native or --intercept segments for this program");
     return real->cudaIpcGetMemHandle(out_handle, address);
-}
-
-/* ---- pitched memory ---- */
-
-/* One more try with our idle memory given back. The first failure has set the runtime's last error;
- * it is cleared only where there was none before. */
-static bool make_room(gml_shim *shim, gml_shim_device *device)
-{
-    uint64_t released = 0;
-    if (device == NULL || gml_shim_state(device) != GML_DEVICE_SERVING || gml_heap_idle_bytes(device->heap) == 0)
-        return false;
-    gml_status status = gml_heap_trim(device->heap, 0, &released);
-    if (status == GML_INTERNAL)
-        gml_shim_degrade(shim, gml_status_text(status));
-    return released > 0;
-}
-
-static void clear_error(const gml_real *real, cudaError_t before)
-{
-    if (before == cudaSuccess && real->cudaGetLastError != NULL)
-        (void)real->cudaGetLastError();
-}
-
-cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height)
-{
-    HOOK(cudaMallocPitch);
-    gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_get();
-    if (shim == NULL || out == NULL || pitch == NULL)
-        return real->cudaMallocPitch(out, pitch, width, height);
-    gml_this_thread.depth++;
-    cudaError_t before = real->cudaPeekAtLastError == NULL ? cudaErrorUnknown : real->cudaPeekAtLastError();
-    cudaError_t error = real->cudaMallocPitch(out, pitch, width, height);
-    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
-    gml_shim_device *device = current_device(shim, real);
-    if (error == cudaErrorMemoryAllocation && make_room(shim, device)) {
-        error = real->cudaMallocPitch(out, pitch, width, height);
-        if (error == cudaSuccess)
-            clear_error(real, before);
-    }
-    if (error == cudaSuccess && device != NULL)
-        gml_shim_count(shim, device->ordinal, (uintptr_t)*out, *pitch * height);
-    gml_this_thread.depth--;
-    return error;
-}
-
-cudaError_t cudaMalloc3D(cudaPitchedPtr *out, cudaExtent extent)
-{
-    HOOK(cudaMalloc3D);
-    gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_get();
-    if (shim == NULL || out == NULL)
-        return real->cudaMalloc3D(out, extent);
-    gml_this_thread.depth++;
-    cudaError_t before = real->cudaPeekAtLastError == NULL ? cudaErrorUnknown : real->cudaPeekAtLastError();
-    cudaError_t error = real->cudaMalloc3D(out, extent);
-    gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
-    gml_shim_device *device = current_device(shim, real);
-    if (error == cudaErrorMemoryAllocation && make_room(shim, device)) {
-        error = real->cudaMalloc3D(out, extent);
-        if (error == cudaSuccess)
-            clear_error(real, before);
-    }
-    if (error == cudaSuccess && device != NULL)
-        gml_shim_count(shim, device->ordinal, (uintptr_t)out->ptr, out->pitch * extent.height * extent.depth);
-    gml_this_thread.depth--;
-    return error;
 }

@@ -5,6 +5,35 @@
 
 #include "cuda/runtime_abi.h"
 
+#define GML_RETRIED "tried again with our idle memory given back, if it fails for want of memory"
+
+/* Calls that may want device memory of the driver (retry.c). */
+#define GML_RETRIED_HOOKS(X)                                                                        \
+    X(cudaMallocManaged, (void **out, size_t bytes, unsigned int flags), GML_RETRIED)               \
+    X(cudaMallocArray, (void **out, const void *format, size_t width, size_t height, unsigned int flags), \
+      GML_RETRIED)                                                                                  \
+    X(cudaMalloc3DArray, (void **out, const void *format, cudaExtent extent, unsigned int flags), GML_RETRIED) \
+    X(cudaMallocMipmappedArray,                                                                     \
+      (void **out, const void *format, cudaExtent extent, unsigned int levels, unsigned int flags), GML_RETRIED) \
+    X(cudaStreamCreate, (cudaStream_t *out), GML_RETRIED)                                           \
+    X(cudaStreamCreateWithFlags, (cudaStream_t *out, unsigned int flags), GML_RETRIED)              \
+    X(cudaStreamCreateWithPriority, (cudaStream_t *out, unsigned int flags, int priority), GML_RETRIED) \
+    X(cudaMemPoolCreate, (cudaMemPool_t *out, const void *properties), GML_RETRIED)                 \
+    X(cudaDeviceSetLimit, (int limit, size_t value), GML_RETRIED)                                   \
+    X(cudaGraphInstantiate,                                                                         \
+      (void *out, cudaGraph_t graph, uintptr_t third, uintptr_t fourth, uintptr_t fifth), GML_RETRIED) \
+    X(cudaGraphInstantiateWithFlags, (void *out, cudaGraph_t graph, unsigned long long flags), GML_RETRIED) \
+    X(cudaGraphInstantiateWithParams, (void *out, cudaGraph_t graph, void *parameters), GML_RETRIED) \
+    X(cudaGraphInstantiateWithParams_ptsz, (void *out, cudaGraph_t graph, void *parameters), GML_RETRIED) \
+    X(cudaGraphUpload, (void *graph, cudaStream_t stream), GML_RETRIED)                             \
+    X(cudaGraphUpload_ptsz, (void *graph, cudaStream_t stream), GML_RETRIED)                        \
+    X(cudaLibraryLoadData,                                                                          \
+      (void *out, const void *code, void *jit, void **jit_values, unsigned int jit_count, void *options, \
+       void **values, unsigned int count), GML_RETRIED)                                             \
+    X(cudaLibraryLoadFromFile,                                                                      \
+      (void *out, const char *file, void *jit, void **jit_values, unsigned int jit_count, void *options, \
+       void **values, unsigned int count), GML_RETRIED)
+
 /* X(name, parameters, what we do). Every function returns cudaError_t. `_ptsz` forms are what programs
  * built with a default stream per thread call. */
 #define GML_RUNTIME_HOOKS(X)                                                                        \
@@ -48,7 +77,8 @@
     X(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *out_handle, void *address),                         \
       "forwarded; says once that our memory cannot be shared so")                                   \
     X(cudaDeviceEnablePeerAccess, (int peer, unsigned int flags),                                   \
-      "forwarded; access granted to our mappings too")
+      "forwarded; access granted to our mappings too")                                              \
+    GML_RETRIED_HOOKS(X)
 
 /* X(name, parameters): functions of the runtime that we call and do not hook. */
 #define GML_RUNTIME_USED(X)              \

@@ -5,12 +5,9 @@
 #define _GNU_SOURCE
 #include "interpose/shim.h"
 
-/* Lookup and pass-through, the same in every hook here: declares `real`, and `shim`, which is NULL
- * when the call is none of our business. */
-#define HOOK(function)                                                      \
-    const gml_real *real = gml_lookup_caller(__builtin_return_address(0)).real; \
-    if (real == NULL || real->function == NULL)                             \
-        return cudaErrorInsufficientDriver;                                 \
+/* Declares `real`, and `shim`, which is NULL when the call is none of our business. */
+#define HOOK(function)  \
+    GML_HOOK(function); \
     gml_shim *shim = gml_shim_inside() ? NULL : gml_shim_get()
 
 gml_shim_device *gml_pool_device(gml_shim *shim, cudaMemPool_t pool)

@@ -70,11 +70,17 @@ static bool real_has(const request *r)
 
 static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
 {
+    cudaError_t before = gml_shim_last_error(r->real);
     cudaError_t error = call_real(r, r->out, r->bytes);
     gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
     gml_shim_device *device = gml_shim_watch(shim, ordinal);
     if (device == NULL)
         return error;
+    if (error == cudaErrorMemoryAllocation && gml_shim_make_room(shim, device)) {
+        error = call_real(r, r->out, r->bytes);
+        if (error == cudaSuccess)
+            gml_shim_forgive(r->real, before);
+    }
     if (error == cudaSuccess)
         gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
     /* PyTorch's native allocator asks cudaMalloc first and frees its cache when that fails: what fails

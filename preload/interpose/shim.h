@@ -130,6 +130,20 @@ bool gml_shim_degraded(const gml_shim *shim);
 /* Device `peer` may use the device's memory, from now on and what is mapped already. */
 void gml_shim_add_peer(gml_shim *shim, gml_shim_device *device, int peer);
 
+/* The current device's entry; NULL where there is none, or no state. */
+gml_shim_device *gml_shim_current(gml_shim *shim, const gml_real *real);
+
+/* ---- retry.c ---- */
+
+/* Gives the device's idle memory back to the driver, if that is any: then a call that failed for want of
+ * memory may be made once more. `device` may be NULL. No device call during a capture. */
+bool gml_shim_make_room(gml_shim *shim, gml_shim_device *device);
+
+/* The runtime's last error before a first try; and, when the second one succeeded, the end of the error
+ * that the first one left, unless there was one before. */
+cudaError_t gml_shim_last_error(const gml_real *real);
+void gml_shim_forgive(const gml_real *real, cudaError_t before);
+
 /* ---- count.c ---- */
 
 /* After every call that the heap served. */
@@ -165,6 +179,12 @@ cudaStream_t gml_stream_normal(cudaStream_t stream, bool per_thread);
 
 /* The device whose default pool this is; NULL for any other pool. */
 gml_shim_device *gml_pool_device(gml_shim *shim, cudaMemPool_t pool);
+
+/* Begins a hook that forwards: `real` is the runtime that the call was meant for. */
+#define GML_HOOK(function)                                                  \
+    const gml_real *real = gml_lookup_caller(__builtin_return_address(0)).real; \
+    if (real == NULL || real->function == NULL)                             \
+        return cudaErrorInsufficientDriver
 
 static inline bool gml_shim_inside(void)
 {

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
-#define GML_TELEMETRY_VERSION 3u
+#define GML_TELEMETRY_VERSION 4u
 #define GML_TELEMETRY_DEVICES 16
 #define GML_TELEMETRY_OOMS 32
 #define GML_TELEMETRY_MAP_CELLS 512

@@ -187,16 +187,22 @@ def release_threshold():
     assert cuda.used_bytes() <= 64 * MIB
 
 
-def from_pool():
-    """Requests on the default pool are served, on a pool of the program's own forwarded."""
-    out = c_void_p()
-    check(lib.cudaMallocFromPoolAsync(byref(out), 4 * MIB, cuda.default_pool(), None))
-    check(lib.cudaFreeAsync(out, None))
+def own_pool():
+    """A new pool of the program's own."""
     properties = create_string_buffer(256)
     properties[0:4] = (1).to_bytes(4, "little")  # pinned
     properties[8:12] = (1).to_bytes(4, "little")  # on a device
     own = c_void_p()
     check(lib.cudaMemPoolCreate(byref(own), properties))
+    return own
+
+
+def from_pool():
+    """Requests on the default pool are served, on a pool of the program's own forwarded."""
+    out = c_void_p()
+    check(lib.cudaMallocFromPoolAsync(byref(out), 4 * MIB, cuda.default_pool(), None))
+    check(lib.cudaFreeAsync(out, None))
+    own = own_pool()
     check(lib.cudaMallocFromPoolAsync(byref(out), 4 * MIB, own, None))
     check(lib.cudaFreeAsync(out, None))
     check(lib.cudaDeviceSetMemPool(0, own))
@@ -298,6 +304,28 @@ def pitch():
     check(lib.cudaMalloc3D(byref(pitched), cuda.Extent(MIB, 1000, 4)))
     assert lib.cudaPeekAtLastError() == 0
     check(lib.cudaFree(pitched[0]))
+
+
+def make_room():
+    """Memory of a pool of the program's own, and a stream (which fails at first, see the test), when
+    all memory is idle with us: both get it, and no error stays behind."""
+    check(lib.cudaFree(malloc(cuda.mem_info()[0] - GIB)))
+    out = c_void_p()
+    check(lib.cudaMallocFromPoolAsync(byref(out), 20 * GIB, own_pool(), None))
+    assert lib.cudaPeekAtLastError() == 0
+    check(lib.cudaFreeAsync(out, None))
+    check(lib.cudaFree(malloc(4 * GIB)))
+    check(lib.cudaStreamDestroy(cuda.stream()))
+    assert lib.cudaPeekAtLastError() == 0
+    # An error that was there before is not forgiven.
+    assert lib.cudaMalloc(None, 64) == INVALID_VALUE
+    check(lib.cudaFree(malloc(4 * GIB)))
+    check(lib.cudaStreamDestroy(cuda.stream()))
+    assert lib.cudaGetLastError() == OUT_OF_MEMORY
+    # Without idle memory the failure is the runtime's.
+    held = malloc(GIB)
+    assert lib.cudaStreamCreateWithFlags(byref(out), 1) == OUT_OF_MEMORY
+    check(lib.cudaFree(held))
 
 
 def other_kinds():
