@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests" / "bench"
@@ -57,17 +60,62 @@ def chosen_scripts(arguments: argparse.Namespace) -> list[Path]:
     return [script.resolve() for script in found if script.stem != "peaks"]
 
 
+def devices_of(script: Path) -> int:
+    """How many devices the script wants: its own DEVICES = N, else one."""
+    found = re.search(r"^DEVICES = (\d+)", script.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 1
+
+
 def measure(script: Path, mode: Mode, folder: Path, device: str = "h100", *, timeout: float = 600) -> Run:
-    """The script under one mode on a simulated device. The folder is new."""
-    return run(["-q", "--simulate", device, *mode.options], python(script), folder, timeout=timeout)
+    """The script under one mode, on simulated devices of one kind. The folder is new."""
+    variables = {"GML_SIM_DEVICES": str(devices_of(script))}
+    options = ["-q", "--simulate", device, *mode.options]
+    return run(options, python(script), folder, timeout=timeout, variables=variables)
 
 
-def flushes(ended: Run, mode: Mode) -> int:
-    """How often the allocator had to stop, wait and give memory back: PyTorch's own count, or ours."""
-    if mode.ours:
-        return int(ended.device["retries"])
-    said = ended.said
-    return int(said["retries"] if "retries" in said else said["num_alloc_retries"])
+class Ranks:
+    """The figures of a run whose processes each use one device: a list of one for most scripts, in no order."""
+
+    def __init__(self, ended: Run, mode: Mode):
+        self.mode = mode
+        lines = [line for line in ended.stdout.splitlines() if line.startswith(b"{")]
+        self.said: list[dict[str, Any]] = [said for said in map(json.loads, lines) if "peak_allocated" in said]
+        devices = [device for process in ended.report["processes"] for device in process["devices"]]
+        self.reported: list[dict[str, Any]] = [device for device in devices if device["peak_live_bytes"]]
+        simulated = [json.loads(path.read_text()) for path in ended.folder.glob("sim-*.json")]
+        self.simulated = [each for each in simulated if any(device["peak_bytes"] for device in each["devices"])]
+
+    def needs_bytes(self) -> list[int]:
+        """Peaks of live memory, by PyTorch's own count."""
+        return [said["peak_allocated"] for said in self.said]
+
+    def held_bytes(self) -> int:
+        """Peaks of physical memory that the simulated devices had given out, of all of them together."""
+        return sum(device["peak_bytes"] for each in self.simulated for device in each["devices"])
+
+    def steps(self) -> int:
+        return int(self.said[0].get("steps") or 1)
+
+    def calls(self, *names: str) -> int:
+        """Calls of the runtime or driver, by the simulator's counters."""
+        return sum(each["calls"].get(name, 0) for each in self.simulated for name in names)
+
+    def virtual_ns(self) -> int:
+        return sum(each["virtual_ns"] for each in self.simulated)
+
+    def driver_ns(self) -> float:
+        """Time in the driver's memory functions, as the library measured it; ours alone."""
+        return sum(1e9 * device["driver_time_s"] for device in self.reported)
+
+    def flushes(self) -> int:
+        """How often the allocator had to stop, wait and give memory back: PyTorch's own count, or ours."""
+        if self.mode.ours:
+            return sum(int(device["retries"]) for device in self.reported)
+        return sum(int(said["retries"] if "retries" in said else said["num_alloc_retries"]) for said in self.said)
+
+    def ladder(self, rung: str) -> int:
+        """How often a rung of our out-of-memory ladder was climbed."""
+        return sum((device.get("ladder") or {}).get(rung, 0) for device in self.reported)
 
 
 def build_folder() -> Path:

@@ -5,7 +5,8 @@
 
 The floor is the smallest peak of live memory that any mode had, plus the CUDA context. Sizes tried are the floor
 plus whole parts of it (1/64 by default), by doubling and bisection. A flush is an emergency stop: wait for the
-device, give memory back, try again; for ours they are counted by rung of the out-of-memory ladder.
+device, give memory back, try again; for ours they are counted by rung of the out-of-memory ladder. A script of
+several ranks gets devices of one size, by the rank that needs most, and its flushes are those of all ranks.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from common import (
     MIB,
     NATIVE,
     Mode,
+    Ranks,
     Run,
     chosen_scripts,
-    flushes,
     measure,
     print_table,
     scripts_parser,
@@ -52,15 +53,14 @@ class Fit:
         step = smallest_step(self.fits, self.parts)
         if step is None:
             return "more than 2 × the floor"
-        ended = self.ended[step]
-        return f"{1 + step / self.parts:.3f} ×, {flushes(ended, self.mode)} flushes{rungs(ended, self.mode)}"
+        ranks = Ranks(self.ended[step], self.mode)
+        return f"{1 + step / self.parts:.3f} ×, {ranks.flushes()} flushes{rungs(ranks)}"
 
 
-def rungs(ended: Run, mode: Mode) -> str:
+def rungs(ranks: Ranks) -> str:
     """The rungs of the ladder that were climbed, of ours."""
-    ladder = ended.device.get("ladder") or {}
-    climbed = [f"{name.replace('_', ' ')} {ladder[name]}" for name in RUNGS if ladder.get(name)]
-    return f" ({', '.join(climbed)})" if mode.ours and climbed else ""
+    climbed = [f"{name.replace('_', ' ')} {ranks.ladder(name)}" for name in RUNGS if ranks.ladder(name)]
+    return f" ({', '.join(climbed)})" if ranks.mode.ours and climbed else ""
 
 
 def row(script: Path, modes: tuple[Mode, ...], searched: tuple[Mode, ...], parts: int, folder: Path) -> list[str]:
@@ -68,7 +68,7 @@ def row(script: Path, modes: tuple[Mode, ...], searched: tuple[Mode, ...], parts
     for mode, ended in zip(modes, roomy, strict=True):
         if ended.code != 0:
             raise SystemExit(f"fit: {script.stem} under {mode.name} ended with {ended.code}: {ended.stderr[-500:]}")
-    needs = min(ended.said["peak_allocated"] for ended in roomy)
+    needs = min(max(Ranks(ended, mode).needs_bytes()) for mode, ended in zip(modes, roomy, strict=True))
     floor = needs + CONTEXT_BYTES
     return [script.stem, f"{floor / GIB:.2f}", *(Fit(script, mode, floor, parts, folder).cell() for mode in searched)]
 

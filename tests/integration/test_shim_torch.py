@@ -92,9 +92,7 @@ def test_segments_are_served(tmp_path):
 )
 def test_out_of_memory_is_recorded(allocator, intercept, source, tmp_path):
     size = 10 << 30
-    said, run = run_torch(
-        tmp_path, "oom", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept, GML_SIM_MEMORY=str(size)
-    )
+    said, run = run_torch(tmp_path, "oom", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept, GML_SIM_MEMORY=str(size))
     assert "out of memory" in said["oom"]
     record = run.process.ooms[-1]
     # What holds most: the blocks that the program kept asking for.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks' own parts: the search for a smallest size, made traces, profiles, tables in the document."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import flat
 import publish
 import traces
-from common import smallest_step
+from common import EXPANDABLE, MEMORY, Ranks, devices_of, smallest_step
+from runs import PROGRAMS, Run
 
 
 @pytest.mark.parametrize("first", range(65))
@@ -67,3 +69,27 @@ def test_every_benchmark_has_its_place():
     for name in publish.NAMES:
         assert publish.spliced(document, name, "here").count("\nhere\n") == 1
         assert f"    make bench-{name}\n" in document
+
+
+def test_a_script_says_how_many_devices_it_wants():
+    assert devices_of(PROGRAMS / "workloads" / "fsdp2_lengths.py") == 2
+    assert devices_of(PROGRAMS / "workloads" / "gpt_varlen.py") == 1
+
+
+def test_figures_of_ranks_are_added_up(tmp_path):
+    stdout, processes = b"starting\n", [{"devices": []}]
+    for rank in range(2):
+        stdout += json.dumps({"steps": 4, "peak_allocated": 70 + rank, "retries": 1}).encode() + b"\n"
+        device = {"peak_live_bytes": 70, "driver_time_s": 0.25, "retries": 2, "ladder": {"drain": rank}}
+        processes.append({"devices": [{**device, "index": rank}, {**device, "peak_live_bytes": 0}]})
+        account = {"devices": [{"peak_bytes": 0}, {"peak_bytes": 0}], "calls": {"cuMemMap": 5}, "virtual_ns": 9}
+        account["devices"][rank]["peak_bytes"] = 80
+        (tmp_path / f"sim-{rank}.json").write_text(json.dumps(account))
+    idle = {"devices": [{"peak_bytes": 0}], "calls": {"cuMemMap": 9}, "virtual_ns": 100}
+    (tmp_path / "sim-9.json").write_text(json.dumps(idle))  # what started the ranks used no memory
+    ended = Run(0, stdout, "", tmp_path, {"processes": processes})
+    ranks = Ranks(ended, MEMORY)
+    assert sorted(ranks.needs_bytes()) == [70, 71] and ranks.held_bytes() == 160 and ranks.steps() == 4
+    assert ranks.calls("cuMemMap", "cuMemUnmap") == 10 and ranks.virtual_ns() == 18 and ranks.driver_ns() == 5e8
+    assert ranks.flushes() == 4 and ranks.ladder("drain") == 1
+    assert Ranks(ended, EXPANDABLE).flushes() == 2
