@@ -156,6 +156,27 @@ class OomRecord(NamedTuple):
     top6_count: int  # live blocks of it
 
 
+class SiteFigures(NamedTuple):
+    """One line of the program on one device."""
+
+    device: int  # device index
+    line: int  # line in the file; 0: the thread ran no Python
+    live_bytes: int  # live blocks that it asked for
+    live_count: int  # how many they are
+    allocs: int  # how many it ever asked for
+    peak_bytes: int  # what it held at peak peak_number of the device
+    peak_count: int  # how many blocks then
+    peak_number: int  # the peak that it noted last
+
+
+class SiteDevice(NamedTuple):
+    """All lines on one device."""
+
+    live_bytes: int  # live, by all lines
+    peak_bytes: int  # highest live_bytes
+    peak_number: int  # how often it rose to a new one
+
+
 # Where the tuples lie: process counters and failures in the file, the rest in a device block.
 PROCESS_OFFSET = 688
 PROCESS_FORMAT = "<9Q"
@@ -186,6 +207,31 @@ MAP_OFFSET = 2224
 MAP_CELLS = 512
 FILE_BYTES = 51960
 
+
+# The file of lines that hold memory: name -> (offset, struct format), and where the rest lies.
+SITES_MAGIC = b"GMLSIT01"
+SITES_VERSION = 1
+SITES_HEADER = {
+    "magic": (0, "<8s"),
+    "version": (8, "<I"),
+    "sequence": (24, "<Q"),
+    "count": (32, "<Q"),
+    "status": (40, "<128s"),
+}
+SITE_DEVICES_OFFSET = 168
+SITE_DEVICE_FORMAT = "<3Q"
+SITE_OOMS_OFFSET = 552
+SITE_OOM_BYTES = 208
+SITE_OOM_TOPS = 8
+SITES_OFFSET = 7208
+SITE_BYTES = 320
+SITE_COUNT = 1024
+SITE_NAMED = 1008
+SITE_FORMAT = "<8Q"
+SITE_FILE_BYTES = 192
+SITE_FUNCTION_BYTES = 64
+SITES_FILE_BYTES = 334888
+
 # Variables that the libraries in the child read: (name, default, meaning).
 OPTIONS = (
     ("GML_ALLOCATOR", "vms", "vms, native, expandable, cuda-async, raw or observe"),
@@ -195,6 +241,7 @@ OPTIONS = (
     ("GML_MAX_DRIVER_TIME", "1", "percent of elapsed time that stitching may cost"),
     ("GML_RELEASE_IDLE", "0", "give memory back to the driver that was idle for so many seconds; 0 keeps it"),
     ("GML_RUN_DIR", "", "run directory, absolute; empty: no telemetry file is written"),
+    ("GML_STACKS", "0", "1: charge live memory to the Python lines that asked for it"),
     ("GML_CHECK", "0", "1: check the heap's invariants after every operation (slow; for tests)"),
     ("GML_SIM_PROFILE", "", "simulated device, such as h100; empty: the simulation is off"),
     ("GML_SIM_SIZE", "", "bytes per simulated device, from --simulate NAME:SIZE; wins over GML_SIM_MEMORY"),

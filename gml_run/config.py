@@ -91,6 +91,7 @@ class RunOptions:
     limit_bytes: int | None = None
     max_driver_time: float | None = None
     release_idle_s: int | None = None
+    stacks: bool = False
     live: Live = Live.AUTO
     step: str | None = None
     output: str | None = None
@@ -123,6 +124,7 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         limit_bytes=_size("--limit", limit) if limit and limit != "0" else None,
         max_driver_time=_percent("--max-driver-time", share) if share else None,
         release_idle_s=_seconds("--release-idle", idle) if (idle := text("release_idle")) else None,
+        stacks=bool(values.get("stacks")),
         live=live,
         step=_pattern("--step", step) if (step := text("step")) else None,
         output=text("output"),

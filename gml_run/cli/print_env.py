@@ -21,6 +21,7 @@ def print_env(
     max_driver_time: Annotated[str | None, option(specs.MAX_DRIVER_TIME)] = None,
     release_idle: Annotated[str | None, option(specs.RELEASE_IDLE)] = None,
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
+    stacks: Annotated[bool, option(specs.STACKS)] = False,
     output: Annotated[str | None, option(specs.OUTPUT)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the variables as a JSON object.")] = False,
 ) -> None:

@@ -29,6 +29,7 @@ def run(
     max_driver_time: Annotated[str | None, option(specs.MAX_DRIVER_TIME)] = None,
     release_idle: Annotated[str | None, option(specs.RELEASE_IDLE)] = None,
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
+    stacks: Annotated[bool, option(specs.STACKS)] = False,
     live: Annotated[str | None, option(specs.LIVE)] = specs.LIVE.default,
     step: Annotated[str | None, option(specs.STEP)] = None,
     output: Annotated[str | None, option(specs.OUTPUT)] = None,

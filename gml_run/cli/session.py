@@ -33,6 +33,7 @@ from gml_run.report.files import write_json
 from gml_run.report.runs import short_path
 from gml_run.report.simulation import read_simulation
 from gml_run.report.summary import SIMULATED_NOTE, format_summary
+from gml_run.telemetry.sites import read_sites
 
 
 def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
@@ -92,7 +93,15 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
     try:
         processes = watch.finish(duration_s)
         report = build_report(
-            record, processes, watch.problems, watch.versions, ending, duration_s, watch.history.points, watch.steps()
+            record,
+            processes,
+            watch.problems,
+            watch.versions,
+            ending,
+            duration_s,
+            watch.history.points,
+            watch.steps(),
+            read_sites(path) if path is not None else None,
         )
         if path is not None and not report["not_served"]:
             report["baseline"] = find_baselines(report, path)

@@ -85,6 +85,13 @@ SIMULATE = Spec(
     "NAME[:SIZE]",
     "GML_SIMULATE",
 )
+STACKS = Spec(
+    "stacks",
+    ("--stacks",),
+    "Charge live memory to the Python lines that asked for it: the report and an out-of-memory failure name those "
+    "that held most (costs about 0.2 microseconds a block).",
+    VIEW,
+)
 LIVE = Spec(
     "live",
     ("--live",),
@@ -142,6 +149,7 @@ RUN_SPECS = (
     MAX_DRIVER_TIME,
     RELEASE_IDLE,
     SIMULATE,
+    STACKS,
     LIVE,
     STEP,
     OUTPUT,

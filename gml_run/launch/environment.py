@@ -44,6 +44,8 @@ def run_variables(options: RunOptions, run_dir: str | None) -> dict[str, str]:
         variables["GML_MAX_DRIVER_TIME"] = f"{options.max_driver_time:g}"
     if options.release_idle_s is not None:
         variables["GML_RELEASE_IDLE"] = str(options.release_idle_s)
+    if options.stacks:
+        variables["GML_STACKS"] = "1"
     if options.simulation is not None:
         variables["GML_SIM_PROFILE"] = options.simulation.profile
         if options.simulation.size_bytes is not None:

@@ -19,11 +19,13 @@ from gml_run.analysis.usage import Usage, usage_of
 from gml_run.config import RunOptions
 from gml_run.launch.process import Ending
 from gml_run.report.advice import advice_for
-from gml_run.report.identity import alloc_conf, driver_version, git_commit
+from gml_run.report.identity import alloc_conf, driver_version, git_commit, working_directory
+from gml_run.report.lines import device_lines, oom_lines, sites_of, unread_lines
 from gml_run.report.mask import mask_command
 from gml_run.report.runs import process_start
 from gml_run.report.verdict import verdict_of
 from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
+from gml_run.telemetry.sites import Sites
 
 SCHEMA_VERSION = 1
 
@@ -40,6 +42,7 @@ class RunRecord:
     started: float
     alloc_conf: str | None = None  # the user's settings of PyTorch's own allocator
     git_commit: str | None = None  # of the working directory
+    directory: str | None = None  # the working directory
 
     @classmethod
     def begin(
@@ -52,9 +55,17 @@ class RunRecord:
         environ: Mapping[str, str] = os.environ,
     ) -> RunRecord:
         """The record of a run that starts now."""
-        masked = mask_command(command)
+        here = working_directory()
         return cls(
-            run_id, program, masked, options, not_served, time.time(), alloc_conf(environ), git_commit(os.getcwd())
+            run_id,
+            program,
+            mask_command(command),
+            options,
+            not_served,
+            time.time(),
+            alloc_conf(environ),
+            git_commit(here) if here else None,
+            here,
         )
 
     def opening(self) -> dict[str, Any]:
@@ -76,6 +87,7 @@ class RunRecord:
         return {
             "id": self.id,
             "command": self.command,
+            "directory": self.directory,
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.started)),
             "allocator": options.allocator.value,
             "intercept": options.intercept.value,
@@ -99,6 +111,7 @@ def build_report(
     duration_s: float,
     history: Sequence[Point] = (),
     steps: Steps | None = None,
+    sites: Mapping[int, Sequence[Sites]] | None = None,
 ) -> dict[str, Any]:
     """The whole report. Never fails for want of telemetry: it then says why there is none."""
     run = record.identity()
@@ -107,7 +120,8 @@ def build_report(
     if driver is not None:
         run["versions"]["driver"] = driver
     run.update(duration_s=round(duration_s, 3), exit_code=ending.shell_code, signal=ending.signal_name)
-    entries = [_process(process) for process in processes]
+    lines = sites_of(processes, sites or {})
+    entries = [_process(process, found) for process, found in zip(processes, lines, strict=True)]
     report = {
         "schema_version": SCHEMA_VERSION,
         "verdict": "",
@@ -116,8 +130,8 @@ def build_report(
         "baseline": [],
         "steps": _steps(steps or found_steps(processes)),
         "processes": entries,
-        "ooms": _ooms(processes, record.options.limit_bytes),
-        "problems": [*problems, *_own_problems(processes)],
+        "ooms": _ooms(processes, lines, record.options.limit_bytes),
+        "problems": [*problems, *_own_problems(processes), *unread_lines(entries)],
         "not_served": "",
         "timeline": {"fields": list(Point._fields), "points": [list(point) for point in history]},
     }
@@ -138,9 +152,9 @@ def _steps(steps: Steps) -> dict[str, Any]:
     }
 
 
-def _process(process: ProcessSnapshot) -> dict[str, Any]:
+def _process(process: ProcessSnapshot, sites: Sites | None) -> dict[str, Any]:
     counters = process.counters
-    return {
+    entry = {
         "pid": process.pid,
         "parent_pid": process.parent_pid,
         "rank": process.rank,
@@ -151,11 +165,14 @@ def _process(process: ProcessSnapshot) -> dict[str, Any]:
         "observed_calls": counters.observed_calls,
         "captures": counters.captures,
         "message": process.message,
-        "devices": [_device(process, device) for device in process.devices],
+        "devices": [_device(process, device, sites) for device in process.devices],
     }
+    if sites is not None:
+        entry["lines_read_from"] = sites.status
+    return entry
 
 
-def _device(process: ProcessSnapshot, device: DeviceSnapshot) -> dict[str, Any]:
+def _device(process: ProcessSnapshot, device: DeviceSnapshot, sites: Sites | None) -> dict[str, Any]:
     stats, figures = device.stats, device.figures
     usage = usage_of(process, device)
     heap = usage.source == "heap"
@@ -215,6 +232,7 @@ def _device(process: ProcessSnapshot, device: DeviceSnapshot) -> dict[str, Any]:
         "metadata_bytes": stats.metadata_bytes,
         "size_counts": _trimmed(device.size_counts),
         "torn": device.torn,
+        **device_lines(sites, device.index),
     }
 
 
@@ -240,10 +258,15 @@ def _device_overview(processes: Sequence[ProcessSnapshot]) -> dict[str, Any]:
     }
 
 
-def _ooms(processes: Sequence[ProcessSnapshot], limit_bytes: int | None) -> list[dict[str, Any]]:
-    entries = [(oom, process) for process in processes for oom in process.ooms]
-    entries.sort(key=lambda entry: entry[0].time_ns)
-    return [_oom(oom, process, limit_bytes) for oom, process in entries]
+def _ooms(
+    processes: Sequence[ProcessSnapshot], lines: Sequence[Sites | None], limit_bytes: int | None
+) -> list[dict[str, Any]]:
+    entries = []
+    for process, sites in zip(processes, lines, strict=True):
+        first = process.oom_count - len(process.ooms)
+        for number, oom in enumerate(process.ooms, first):
+            entries.append({**_oom(oom, process, limit_bytes), **oom_lines(sites, number)})
+    return sorted(entries, key=lambda entry: int(entry["time_ns"]))
 
 
 def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> dict[str, Any]:

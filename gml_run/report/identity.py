@@ -16,6 +16,14 @@ def alloc_conf(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in _ALLOC_CONF if environ.get(name)), None)
 
 
+def working_directory() -> str | None:
+    """Where the command was started; None when that folder is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 def git_commit(folder: str) -> str | None:
     """The commit that is checked out around `folder`, read from git's files; None without one."""
     folder = os.path.abspath(folder)

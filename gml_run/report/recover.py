@@ -11,6 +11,7 @@ from gml_run.launch.process import Ending
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.runs import is_alive, read_opening, read_report
 from gml_run.telemetry.reader import TelemetryReader
+from gml_run.telemetry.sites import read_sites
 
 
 def load_report(directory: str) -> dict[str, Any]:
@@ -24,7 +25,13 @@ def load_report(directory: str) -> dict[str, Any]:
     processes = reader.read(final=not alive)
     record = _record(opening)
     report = build_report(
-        record, processes, list(reader.problems.values()), {}, Ending(0, None), time.time() - record.started
+        record,
+        processes,
+        list(reader.problems.values()),
+        {},
+        Ending(0, None),
+        time.time() - record.started,
+        sites=read_sites(directory),
     )
     reader.close()
     report["run"].update(exit_code=None, signal=None)  # nobody was there to see it
@@ -56,4 +63,5 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         opening["started_s"],
         run.get("alloc_conf"),
         run.get("git_commit"),
+        run.get("directory"),
     )

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from gml_run.analysis.fit import smallest_card
 from gml_run.analysis.steps import FEWEST
+from gml_run.report.lines import line_text
 from gml_run.report.simulation import unfilled_sentence
 from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
@@ -22,6 +24,8 @@ _ALLOCATORS = {
     "observe": "the program's own allocator",
 }
 SIMULATED_NOTE = "computed values mean nothing, memory figures are real"
+
+_LINES = 4  # of those that held most
 
 Rows = list[tuple[str, str]]
 
@@ -93,6 +97,8 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     if steps["count"] >= FEWEST and steps["p50_s"]:
         times = f"{format_seconds(steps['p50_s'])} p50, {format_seconds(steps['p95_s'])} p95"
         rows.append(("steps", f"{format_count(steps['count'])}, {times}, by {steps['source']}"))
+    lines = _line_texts(report, device.get("lines", ())) if not report["ooms"] else []
+    rows += [("lines at peak" if number == 0 else "", text) for number, text in enumerate(lines)]
     rows += _comparison_rows(report, device, len(busy))
     outside = device["peak_used_bytes"] - device["peak_reserved_bytes"]
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
@@ -188,7 +194,8 @@ def _oom_rows(report: dict[str, Any]) -> Rows:
     return [
         ("out of memory", f"{times}{OOM_KINDS[last['kind']]}"),
         ("", last["sentence"]),
-        *[("", text) for text in (_moment(last), _holders(last), last.get("batch", "")) if text],
+        *[("", text) for text in (_moment(last), _asked(report, last), _holders(last)) if text],
+        *[("", text) for text in (*_line_texts(report, last.get("lines", ())), last.get("batch", "")) if text],
         ("", f"try: {last['advice']}"),
     ]
 
@@ -209,6 +216,21 @@ def _holders(oom: dict[str, Any]) -> str:
     """The sizes that held most."""
     sizes = [f"{format_count(entry['count'])} × {format_size(entry['bytes'])}" for entry in oom.get("top_sizes", ())]
     return f"held most then: {' · '.join(sizes)}" if sizes else ""
+
+
+def _asked(report: dict[str, Any], oom: dict[str, Any]) -> str:
+    asked = oom.get("asked_by")
+    return f"asked for by {line_text(asked, report['run'].get('directory'))}" if asked else ""
+
+
+def _line_texts(report: dict[str, Any], lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The lines that held most, one a row."""
+    where = report["run"].get("directory")
+    return [
+        f"{format_size(line['bytes'])} in {format_count(line['count'])} block{'s' if line['count'] > 1 else ''}: "
+        f"{line_text(line, where)}"
+        for line in lines[:_LINES]
+    ]
 
 
 def _next_command(report: dict[str, Any], directory: str | None) -> str:

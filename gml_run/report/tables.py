@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gml_run.analysis.steps import FEWEST
+from gml_run.report.lines import line_text
 from gml_run.report.verdict import OOM_KINDS, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
@@ -39,9 +40,9 @@ def report_tables(report: dict[str, Any]) -> list[Table]:
         tables += [_reconciliation(device, report["run"]["simulated"]), _processes(report)]
         if device["counted_by"] == "heap":
             tables += [_waste(report, device), _placements(device), _driver(report["run"], device)]
-        tables.append(_sizes(device))
+        tables += [_sizes(device), _lines(report, device)]
     if report["ooms"]:
-        tables += [_ooms(report), _holders(report)]
+        tables += [_ooms(report), _holders(report), _failed_lines(report)]
     tables.append(_advice(report))
     return [table for table in tables if table.rows]
 
@@ -243,6 +244,37 @@ def _holders(report: dict[str, Any]) -> Table:
     ]
     note = f"To have fitted: {last['batch']}." if last.get("batch") else ""
     return Table("Live blocks that held most at the last failure", ("size", "blocks", "together"), rows, note)
+
+
+def _lines(report: dict[str, Any], device: dict[str, Any]) -> Table:
+    """Who asked for what was live at the peak."""
+    rows = _line_rows(report, device.get("lines", ()), device.get("lines_bytes", 0))
+    note = "A line is the innermost one outside PyTorch's own package." if rows else ""
+    return Table("Lines that held most when most was in use", _LINE_HEADS, rows, note)
+
+
+def _failed_lines(report: dict[str, Any]) -> Table:
+    last = report["ooms"][-1]
+    rows = _line_rows(report, last.get("lines", ()), last["live_bytes"])
+    asked = last.get("asked_by")
+    note = f"Asked for by {line_text(asked, report['run'].get('directory'))}." if asked else ""
+    return Table("Lines that held most at the last failure", _LINE_HEADS, rows, note)
+
+
+_LINE_HEADS = ("line", "blocks", "together", "of all")
+
+
+def _line_rows(report: dict[str, Any], lines: Sequence[dict[str, Any]], total: int) -> list[tuple[str, ...]]:
+    where = report["run"].get("directory")
+    return [
+        (
+            line_text(line, where),
+            format_count(line["count"]),
+            format_size(line["bytes"]),
+            format_percent(line["bytes"] / total) if total else "-",
+        )
+        for line in lines
+    ]
 
 
 def _advice(report: dict[str, Any]) -> Table:

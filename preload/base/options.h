@@ -12,6 +12,7 @@
     X(MAX_DRIVER_TIME, "1", "percent of elapsed time that stitching may cost")                   \
     X(RELEASE_IDLE, "0", "give memory back to the driver that was idle for so many seconds; 0 keeps it") \
     X(RUN_DIR, "", "run directory, absolute; empty: no telemetry file is written")               \
+    X(STACKS, "0", "1: charge live memory to the Python lines that asked for it")                 \
     X(CHECK, "0", "1: check the heap's invariants after every operation (slow; for tests)")      \
     X(SIM_PROFILE, "", "simulated device, such as h100; empty: the simulation is off")           \
     X(SIM_SIZE, "", "bytes per simulated device, from --simulate NAME:SIZE; wins over GML_SIM_MEMORY") \

@@ -151,6 +151,7 @@ void gml_shim_reset(gml_shim *shim, gml_shim_device *device)
     if (state != GML_DEVICE_NEW)
         gml_cuda_device_close(&device->cuda);
     gml_ledger_drop_device(&shim->ledger, device->ordinal);
+    gml_stacks_drop_device(shim->stacks, device->ordinal);
     gml_telemetry_set(&device->block->driver_live_bytes, 0);
     atomic_store(&device->forwarded_count, 0);
     atomic_store(&device->peers, 0);

@@ -222,6 +222,7 @@ void gml_shim_record_oom(gml_shim *shim, gml_shim_device *device, uint64_t bytes
     }
     note_top_sizes(shim, device, source, &record);
     gml_lock_acquire(&shim->oom_lock);
+    gml_stacks_note_oom(shim->stacks, device->ordinal, shim->telemetry->oom_count);
     gml_telemetry_oom(shim->telemetry, &record);
     gml_lock_release(&shim->oom_lock);
 }

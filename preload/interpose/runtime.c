@@ -66,6 +66,14 @@ static bool real_has(const request *r)
     return has[r->kind];
 }
 
+/* Charges a block to the line that asked for it. A segment of PyTorch's own cache is nobody's: its blocks are
+ * charged as they are reported. */
+static void charge(gml_shim *shim, const gml_shim_device *device, const request *r)
+{
+    if (!r->from_torch || r->kind != PLAIN || shim->uncached)
+        gml_stacks_alloc(shim->stacks, device->ordinal, (uintptr_t)*r->out, r->bytes);
+}
+
 /* ---- forwarding ---- */
 
 static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
@@ -81,8 +89,10 @@ static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
         if (error == cudaSuccess)
             gml_shim_forgive(r->real, before);
     }
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
         gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
+        charge(shim, device, r);
+    }
     /* PyTorch's native allocator asks cudaMalloc first and frees its cache when that fails: what fails
      * in the end it reports itself. With its cache off, it fails at once and reports nothing. */
     if (error == cudaErrorMemoryAllocation && (!r->from_torch || r->kind != PLAIN || shim->uncached))
@@ -115,6 +125,7 @@ static cudaError_t last_rung(gml_shim *shim, gml_shim_device *device, const requ
         if (error == cudaSuccess) {
             gml_telemetry_add(&device->block->stats.ladder_forward, 1);
             gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
+            charge(shim, device, r);
         }
     }
     if (error == cudaErrorMemoryAllocation)
@@ -131,6 +142,7 @@ static cudaError_t serve(gml_shim *shim, gml_shim_device *device, const request 
     gml_status status = gml_heap_alloc(device->heap, r->bytes, stream, api, &address);
     if (status == GML_OK) {
         *r->out = (void *)address;
+        charge(shim, device, r);
         gml_shim_after_served(shim, device);
         return cudaSuccess;
     }

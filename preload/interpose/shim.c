@@ -104,6 +104,7 @@ static gml_shim *build(void)
     shim->simulated = gml_lookup_simulated();
     shim->rival = gml_lookup_rival();
     shim->has_driver = gml_cuda_driver_load(&shim->driver) == GML_OK;
+    shim->stacks = gml_stacks_new();
     return shim;
 }
 
@@ -125,6 +126,11 @@ static bool open_telemetry(gml_shim *shim)
         shim->devices[i].torch_lock = (gml_lock)GML_LOCK_INIT;
         gml_steps_init(&shim->devices[i].steps);
     }
+    if (shim->stacks != NULL && !gml_stacks_open(shim->stacks, setup.run_directory)) {
+        gml_stacks_destroy(shim->stacks);
+        shim->stacks = NULL;
+        gml_telemetry_message(shim->telemetry, "--stacks: no file can be made beside the telemetry");
+    }
     if (shim->rival != NULL)
         step_aside(shim, shim->rival);
     return true;
@@ -145,8 +151,10 @@ static gml_shim *create(void)
     if (shim == NULL)
         atomic_store(&shim_global.failed, true);
     gml_lock_release(&shim_global.lock);
-    if (built != NULL)
+    if (built != NULL) {
+        gml_stacks_destroy(built->stacks);
         gml_pages_unmap(built, sizeof *built);
+    }
     gml_this_thread.depth--;
     return shim;
 }

@@ -3,8 +3,8 @@
  *
  * Nothing exists before the first call that is served or observed. A process forked after that passes
  * everything through, as the driver's memory is not its own. Locks: `open_lock` over the first use
- * of a device and over a reset; `oom_lock` over the out-of-memory records; neither is held while
- * another is taken, nor on the hot path. */
+ * of a device and over a reset; `oom_lock` over the out-of-memory records; neither is held on the hot
+ * path, nor while another is taken, but for the ledger's and that of stacks.c. */
 #ifndef GML_INTERPOSE_SHIM_H
 #define GML_INTERPOSE_SHIM_H
 
@@ -12,6 +12,7 @@
 #include "device/cuda.h"
 #include "interpose/ledger.h"
 #include "interpose/lookup.h"
+#include "interpose/stacks.h"
 #include "telemetry/steps.h"
 #include "telemetry/writer.h"
 
@@ -78,6 +79,7 @@ typedef struct gml_shim {
     gml_goal goal;
     uint64_t max_driver_time_ppm;
     gml_telemetry *telemetry;
+    gml_stacks *stacks; /* NULL: lines are not asked for */
     size_t (*sim_peak_bytes)(int device); /* the simulator's own figures; NULL on a real device */
     size_t (*sim_used_bytes)(int device);
     gml_cuda_driver driver;
@@ -98,6 +100,7 @@ typedef struct gml_thread {
     unsigned depth;
     unsigned generation;
     uint32_t ready; /* devices whose context was current on this thread */
+    char name[16];  /* of the thread; read when it is first needed */
 } gml_thread;
 
 extern _Thread_local gml_thread gml_this_thread

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -96,6 +97,23 @@ size_t gml_os_read_file(const char *path, void *buffer, size_t capacity)
     }
     errno = saved;
     return filled;
+}
+
+bool gml_os_read_memory(uintptr_t address, void *buffer, size_t bytes)
+{
+    int saved = errno;
+    struct iovec local = {buffer, bytes}, remote = {(void *)address, bytes};
+    ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    errno = saved;
+    return got >= 0 && (size_t)got == bytes;
+}
+
+void gml_os_thread_name(char name[16])
+{
+    int saved = errno;
+    memset(name, 0, 16);
+    (void)prctl(PR_GET_NAME, name);
+    errno = saved;
 }
 
 void gml_os_write_line(const char *text)

@@ -31,6 +31,12 @@ void gml_os_make_directory(const char *path);
 /* Reads at most `capacity` bytes of a file; returns how many. */
 size_t gml_os_read_file(const char *path, void *buffer, size_t capacity);
 
+/* Reads memory of this process itself. False, instead of a fault, when an address is not mapped. */
+bool gml_os_read_memory(uintptr_t address, void *buffer, size_t bytes);
+
+/* The name of the calling thread: at most 15 characters, the rest zeros. */
+void gml_os_thread_name(char name[16]);
+
 /* Writes one line to standard error. */
 void gml_os_write_line(const char *text);
 

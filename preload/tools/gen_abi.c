@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "interpose/hooks.h"
 #include "telemetry/layout.h"
+#include "telemetry/sites.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -68,6 +69,10 @@ static void print_tuples(void) {
     GML_STATS(FIELD)
     open_tuple("OomRecord", "One out-of-memory failure.");
     GML_OOM_FIELDS(OOM_FIELD)
+    open_tuple("SiteFigures", "One line of the program on one device.");
+    GML_SITE_FIELDS(FIELD)
+    open_tuple("SiteDevice", "All lines on one device.");
+    GML_SITE_DEVICE_FIELDS(FIELD)
 }
 
 static void print_places(void) {
@@ -99,6 +104,31 @@ static void print_places(void) {
     printf("FILE_BYTES = %zu\n", sizeof(gml_telemetry));
 }
 
+static void print_sites(void) {
+    const size_t site_count = 0 GML_SITE_FIELDS(COUNT_ONE);
+    const size_t device_count = 0 GML_SITE_DEVICE_FIELDS(COUNT_ONE);
+
+    printf("\n\n# The file of lines that hold memory: name -> (offset, struct format), and where the rest lies.\n");
+    printf("SITES_MAGIC = b\"%s\"\nSITES_VERSION = %u\nSITES_HEADER = {\n", GML_SITES_MAGIC, GML_SITES_VERSION);
+#define SCALAR(f) print_scalar(#f, offsetof(gml_sites, f), FORMAT(gml_sites, f))
+#define TEXT(f) print_text(#f, offsetof(gml_sites, f), sizeof(((gml_sites *)0)->f))
+    TEXT(magic);
+    SCALAR(version);
+    SCALAR(sequence);
+    SCALAR(count);
+    TEXT(status);
+#undef SCALAR
+#undef TEXT
+    printf("}\nSITE_DEVICES_OFFSET = %zu\nSITE_DEVICE_FORMAT = \"<%zuQ\"\n", offsetof(gml_sites, devices), device_count);
+    printf("SITE_OOMS_OFFSET = %zu\nSITE_OOM_BYTES = %zu\nSITE_OOM_TOPS = %d\n", offsetof(gml_sites, ooms),
+           sizeof(gml_site_oom), GML_SITES_TOPS);
+    printf("SITES_OFFSET = %zu\nSITE_BYTES = %zu\nSITE_COUNT = %d\nSITE_NAMED = %d\n", offsetof(gml_sites, sites),
+           sizeof(gml_site), GML_SITES_MOST, GML_SITES_NAMED);
+    printf("SITE_FORMAT = \"<%zuQ\"\nSITE_FILE_BYTES = %d\nSITE_FUNCTION_BYTES = %d\n", site_count, GML_SITES_FILE,
+           GML_SITES_FUNCTION);
+    printf("SITES_FILE_BYTES = %zu\n", sizeof(gml_sites));
+}
+
 static void print_lists(void) {
     printf("\n# Variables that the libraries in the child read: (name, default, meaning).\nOPTIONS = (\n");
 #define OPTION(name, value, meaning) printf("    (\"GML_%s\", \"%s\", \"%s\"),\n", #name, value, meaning);
@@ -119,6 +149,7 @@ static void print_abi(void) {
     print_header();
     print_tuples();
     print_places();
+    print_sites();
     print_lists();
 }
 
