@@ -59,6 +59,21 @@ def test_small_models_of_many_kinds(tmp_path: Path) -> None:
     assert report["ooms"] == [] and served(report) > 1000
 
 
+def unfilled(run: Path) -> list[str]:
+    """Calls whose outputs the simulator left unfilled, of every process of the run."""
+    return [name for path in run.glob("sim-*.json") for name in json.loads(path.read_text())["unfilled"]]
+
+
+def test_recurrent_networks(tmp_path: Path) -> None:
+    program = str(PROGRAMS / "recurrent.py")
+    out, report = gml(tmp_path / "run", sys.executable, program)
+    kinds = [f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in ("float32", "float16", "bfloat16")]
+    assert out.splitlines() == [*kinds, "projected 16", "autocast (5, 2, 48)", "ctc (50, 4, 20)"]
+    assert served(report) > 1000 and unfilled(tmp_path / "run") == []
+    again, _ = gml(tmp_path / "observed", "--observe", sys.executable, program)
+    assert again == out
+
+
 def test_fixed_shapes_need_no_driver_after_the_warm_up(tmp_path: Path) -> None:
     script = PROGRAMS.parent / "workloads" / "fixed_shape.py"
     out, _ = gml(tmp_path / "run", sys.executable, str(script))

@@ -63,3 +63,20 @@ DRIVER(cuCtxDisablePeerAccess, (CUcontext peer))
     *on = false;
     return CUDA_SUCCESS;
 }
+
+/* The driver's log: a callback gets a handle and is never called, since nothing is logged here. */
+DRIVER(cuLogsRegisterCallback, (void (*callback)(void *, int, char *, size_t), void *user, void **out))
+{
+    ENTER(cuLogsRegisterCallback);
+    static char token;
+    (void)user;
+    if (!callback) return CUDA_ERROR_INVALID_VALUE;
+    if (out) *out = &token;
+    return CUDA_SUCCESS;
+}
+
+DRIVER(cuLogsUnregisterCallback, (void *handle))
+{
+    ENTER(cuLogsUnregisterCallback);
+    return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLAS: handles with their settings, and matrix products as time on a stream. */
-#include "sim/libs/libs.h"
+#include "sim/libs/blas.h"
 
 #include <stdlib.h>
-
-enum { CUBLAS_SUCCESS = 0, CUBLAS_NOT_INITIALIZED = 1, CUBLAS_ALLOC_FAILED = 3, CUBLAS_INVALID_VALUE = 7,
-       CUBLAS_EXECUTION_FAILED = 13 };
-
-struct blas {
-    int math_mode, pointer_mode;
-    void *stream;
-};
 
 LIBRARY(cublasCreate_v2, (struct blas **out))
 {

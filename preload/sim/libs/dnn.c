@@ -4,12 +4,10 @@
  * The backend is a bag of attributes: torch's frontend builds an operation graph, asks a heuristic for
  * engine configurations, finalises one into a plan and executes it. One engine without workspace is
  * offered for every graph; attributes that are asked for and have no answer here count as empty. */
-#include "sim/libs/libs.h"
+#include "sim/libs/dnn.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { DNN_SUCCESS = 0, DNN_ALLOC_FAILED = 1003, DNN_BAD_PARAM = 2000, DNN_EXECUTION_FAILED = 5000 };
 
 /* cudnnBackendAttributeName_t: those that are answered. */
 enum {
@@ -23,10 +21,6 @@ enum {
     PLAN_JSON = 405,
     ENGINE_WORKSPACE = 1301,
     ENGINE_SM_COUNT = 1306
-};
-
-struct dnn {
-    void *stream;
 };
 
 SIM_ENTRY(size_t, cudnnGetVersion, (void))
@@ -49,7 +43,14 @@ LIBRARY(cudnnGetProperty, (int which, int *out))
 
 SIM_ENTRY(const char *, cudnnGetErrorString, (int status))
 {
-    return status ? "simulated cuDNN: CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_SUCCESS";
+    switch (status) {
+    case DNN_SUCCESS: return "CUDNN_STATUS_SUCCESS";
+    case DNN_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
+    case DNN_NOT_SUPPORTED: return "simulated cuDNN: CUDNN_STATUS_NOT_SUPPORTED";
+    case DNN_ALLOC_FAILED: return "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED";
+    case DNN_EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
+    default: return "simulated cuDNN: an unknown status";
+    }
 }
 
 SIM_ENTRY(void, cudnnGetLastErrorString, (char *text, size_t room))
@@ -155,7 +156,7 @@ LIBRARY(cudnnBackendExecute, (struct dnn * dnn, void *plan, void *variants))
 #define DESCRIPTOR(name)                                              \
     LIBRARY(cudnnCreate##name##Descriptor, (void **out))              \
     {                                                                 \
-        return sim_library_new(out, 256) ? DNN_ALLOC_FAILED : DNN_SUCCESS; \
+        return sim_library_new(out, DNN_DESCRIPTOR_BYTES) ? DNN_ALLOC_FAILED : DNN_SUCCESS; \
     }                                                                 \
     LIBRARY(cudnnDestroy##name##Descriptor, (void *descriptor))       \
     {                                                                 \

@@ -21,15 +21,19 @@ int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t b
     return result;
 }
 
-int sim_library_operands(void *stream, const void *a, const void *b, const void *c)
+int sim_library_touch(void *stream, const void *pointer, size_t bytes)
 {
     cudaError_t error;
     const struct driver_table *drv = sim_driver(&error);
     if (!drv) return (int)error;
-    if (!drv->touch) return 0;
-    int result = drv->touch(a, 1, stream);
-    if (!result) result = drv->touch(b, 1, stream);
-    return result ? result : drv->touch(c, 1, stream);
+    return drv->touch ? drv->touch(pointer, bytes, stream) : 0;
+}
+
+int sim_library_operands(void *stream, const void *a, const void *b, const void *c)
+{
+    int result = sim_library_touch(stream, a, 1);
+    if (!result) result = sim_library_touch(stream, b, 1);
+    return result ? result : sim_library_touch(stream, c, 1);
 }
 
 int sim_library_new(void **out, size_t bytes)

@@ -21,6 +21,8 @@ int sim_library_launch(void *stream);
 int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch);
 /* The work touches these matrices: one whose memory is not mapped for the device is an illegal access. */
 int sim_library_operands(void *stream, const void *a, const void *b, const void *c);
+/* The work touches these bytes; not 0: they are device memory without access. */
+int sim_library_touch(void *stream, const void *pointer, size_t bytes);
 /* A zeroed object of a library; handles of the libraries are plain memory. */
 int sim_library_new(void **out, size_t bytes);
 

@@ -171,6 +171,82 @@ LIBRARY(cusolverDnXgeqrf_bufferSize,
     return 0;
 }
 
+/* Products with the orthogonal factor. */
+#define PRODUCT(name)                                                                                      \
+    LIBRARY(name, (void *handle, int side, int transpose, int m, int n, int k, const void *a, int lda,     \
+                   const void *tau, const void *c, int ldc, int *elements))                                \
+    {                                                                                                      \
+        (void)handle, (void)side, (void)transpose, (void)k, (void)a, (void)lda, (void)tau, (void)c;        \
+        (void)ldc;                                                                                         \
+        *elements = m * n + 64;                                                                            \
+        return 0;                                                                                          \
+    }
+PRODUCT(cusolverDnSormqr_bufferSize)
+PRODUCT(cusolverDnDormqr_bufferSize)
+PRODUCT(cusolverDnCunmqr_bufferSize)
+PRODUCT(cusolverDnZunmqr_bufferSize)
+
+#define EIGEN_BATCHED(name)                                                                                \
+    LIBRARY(name, (void *handle, int job, int uplo, int n, const void *a, int lda, const void *w,          \
+                   int *elements, void *params, int batch))                                                \
+    {                                                                                                      \
+        (void)handle, (void)job, (void)uplo, (void)a, (void)lda, (void)w, (void)params;                    \
+        *elements = (2 * n * n + 64) * batch;                                                              \
+        return 0;                                                                                          \
+    }
+EIGEN_BATCHED(cusolverDnSsyevjBatched_bufferSize)
+EIGEN_BATCHED(cusolverDnDsyevjBatched_bufferSize)
+EIGEN_BATCHED(cusolverDnCheevjBatched_bufferSize)
+EIGEN_BATCHED(cusolverDnZheevjBatched_bufferSize)
+
+#define SYMMETRIC(name)                                                                                    \
+    LIBRARY(name, (void *handle, int n, void *a, int lda, int *elements))                                  \
+    {                                                                                                      \
+        (void)handle, (void)a, (void)lda;                                                                  \
+        *elements = n * n;                                                                                 \
+        return 0;                                                                                          \
+    }
+SYMMETRIC(cusolverDnSsytrf_bufferSize)
+SYMMETRIC(cusolverDnDsytrf_bufferSize)
+SYMMETRIC(cusolverDnCsytrf_bufferSize)
+SYMMETRIC(cusolverDnZsytrf_bufferSize)
+
+#define SINGULAR_STRIDED(name)                                                                             \
+    LIBRARY(name, (void *handle, int job, int rank, int m, int n, const void *a, int lda, long long sa,    \
+                   const void *s, long long ss, const void *u, int ldu, long long su, const void *v,       \
+                   int ldv, long long sv, int *elements, int batch))                                       \
+    {                                                                                                      \
+        (void)handle, (void)job, (void)rank, (void)a, (void)lda, (void)sa, (void)s, (void)ss, (void)u;     \
+        (void)ldu, (void)su, (void)v, (void)ldv, (void)sv;                                                 \
+        *elements = (4 * (m + n) + m * n) * batch;                                                         \
+        return 0;                                                                                          \
+    }
+SINGULAR_STRIDED(cusolverDnSgesvdaStridedBatched_bufferSize)
+SINGULAR_STRIDED(cusolverDnDgesvdaStridedBatched_bufferSize)
+SINGULAR_STRIDED(cusolverDnCgesvdaStridedBatched_bufferSize)
+SINGULAR_STRIDED(cusolverDnZgesvdaStridedBatched_bufferSize)
+
+LIBRARY(cusolverDnXgeev_bufferSize,
+        (void *handle, void *params, int left, int right, int64_t n, int type_a, const void *a, int64_t lda,
+         int type_w, const void *w, int type_l, const void *vl, int64_t ldl, int type_r, const void *vr, int64_t ldr,
+         int compute, size_t *on_device, size_t *on_host))
+{
+    (void)handle, (void)params, (void)left, (void)right, (void)type_a, (void)a, (void)lda, (void)type_w, (void)w;
+    (void)type_l, (void)vl, (void)ldl, (void)type_r, (void)vr, (void)ldr, (void)compute;
+    *on_device = *on_host = (size_t)n * (size_t)n * 16;
+    return 0;
+}
+
+LIBRARY(cusolverDnXsytrs_bufferSize,
+        (void *handle, int uplo, int64_t n, int64_t columns, int type_a, const void *a, int64_t lda,
+         const int64_t *pivots, int type_b, void *b, int64_t ldb, size_t *on_device, size_t *on_host))
+{
+    (void)handle, (void)uplo, (void)type_a, (void)a, (void)lda, (void)pivots, (void)type_b, (void)b, (void)ldb;
+    *on_device = (size_t)n * (size_t)columns * 16;
+    *on_host = 0;
+    return 0;
+}
+
 /* ---- cuFFT: a plan is a number; its workspace is taken to be as large as one transform ---- */
 
 LIBRARY(cufftCreate, (int *plan))
