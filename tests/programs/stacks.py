@@ -30,10 +30,12 @@ class Model:
 
     def one(self, mib, **more):
         pointer = c_void_p()
-        (lambda: lib.cudaMalloc(
-            byref(pointer),
-            mib * MIB,  # the line of a call is the one where it begins
-        ))()
+        (
+            lambda: lib.cudaMalloc(
+                byref(pointer),
+                mib * MIB,  # the line of a call is the one where it begins
+            )
+        )()
         return pointer
 
 
