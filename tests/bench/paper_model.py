@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """One cell of GMLake's evaluation as a training script: paper_model.py MODEL STRATEGY [STEPS].
 
-MODEL      gpt2 (1.5 B), opt-1.3b, opt-13b, gpt-neox-20b; random weights, text of random length
+MODEL      gpt2 (1.5 B), opt-1.3b to opt-30b, gpt-neox-20b; random weights, text of random length
 STRATEGY   N: AdamW on everything. Letters of the others: L: LoRA on frozen 16-bit weights; R: recompute every layer
            in the backward pass; O: offload: layer weights wait in pinned host memory and stream in one layer ahead
            on a stream of their own, their gradients stream out, LoRA's optimizer states leave between the steps
+Started by torchrun, each rank keeps its share of everything (FSDP2; with O its share of the weights on the host) and
+has texts of its own.
 The last line of stdout has PyTorch's own peaks, as JSON.
 """
 
 import math
+import os
 import random
 import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig
@@ -39,9 +44,13 @@ def neox(width: int, layers: int, heads: int) -> GPTNeoXConfig:
 MODELS = {
     "gpt2": (GPT2Config(n_embd=1600, n_layer=48, n_head=25, use_cache=False), 1024, 3072, 24576),
     "opt-1.3b": (opt(2048, 24, 32), 2048, 8192, 24576),
+    "opt-2.7b": (opt(2560, 32, 32), 2048, 8192, 8192),
+    "opt-6.7b": (opt(4096, 32, 32), 2048, 8192, 8192),
     "opt-13b": (opt(5120, 40, 40), 2048, 8192, 8192),
+    "opt-30b": (opt(7168, 48, 56), 2048, 8192, 8192),
     "gpt-neox-20b": (neox(6144, 44, 64), 2048, 4096, 4096),
 }
+RANK, RANKS = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 class Adapter(nn.Module):
@@ -88,11 +97,12 @@ class Streamer:
     def __init__(self, layers):
         self.stream, self.step, self.ready = torch.cuda.Stream(), 1, {}
         self.anchor = torch.zeros(1, device="cuda", requires_grad=True)
-        self.host, self.trained = [], []
+        self.host, self.shapes, self.trained = [], [], []
         for layer in layers:
             parts = {name: p for name, p in layer.named_parameters() if not name.endswith((".up", ".down"))}
             self.trained.append(any(p.requires_grad for p in parts.values()))
             self.host.append({name: self.pinned(p.detach()) for name, p in parts.items()})
+            self.shapes.append({name: p.shape for name, p in parts.items()})
             for p in parts.values():
                 p.requires_grad_(False)
                 p.data = torch.empty(0, device="cuda", dtype=p.dtype)
@@ -100,12 +110,24 @@ class Streamer:
     @staticmethod
     def pinned(weight):
         # Copied by the device: the simulated one leaves pages of the host untouched, torch on the CPU would not.
+        if RANKS > 1:
+            weight = weight.flatten()[: -(-weight.numel() // RANKS)]
         return torch.empty_like(weight, device="cpu", pin_memory=True).copy_(weight)
+
+    @staticmethod
+    def whole(share, shape):
+        """A weight out of the shares of all ranks."""
+        if RANKS == 1:
+            return share
+        gathered = share.new_empty(RANKS * share.numel())
+        dist.all_gather_into_tensor(gathered, share)
+        return gathered[: math.prod(shape)].view(shape)
 
     def fetch(self, i):
         if 0 <= i < len(self.host) and i not in self.ready:
             with torch.cuda.stream(self.stream):
-                self.ready[i] = {name: h.to("cuda", non_blocking=True) for name, h in self.host[i].items()}
+                shares = {name: h.to("cuda", non_blocking=True) for name, h in self.host[i].items()}
+                self.ready[i] = {name: self.whole(share, self.shapes[i][name]) for name, share in shares.items()}
 
     def take(self, i):
         self.fetch(i)
@@ -122,7 +144,13 @@ class Streamer:
     def send(self, gradient):
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
-            gradient.to("cpu", non_blocking=True)
+            share = gradient
+            if RANKS > 1:
+                part = -(-gradient.numel() // RANKS)
+                share = gradient.new_empty(part)
+                padded = F.pad(gradient.flatten(), (0, RANKS * part - gradient.numel()))
+                dist.reduce_scatter_tensor(share, padded)
+            share.to("cpu", non_blocking=True)
         gradient.record_stream(self.stream)
 
 
@@ -153,10 +181,20 @@ def move_states(optimizer, device):
                 state[name] = state[name].to(device, non_blocking=True)
 
 
+def shard(model, layers):
+    """Every layer's parameters, and the rest, in equal shares over the ranks."""
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for layer in layers:
+        fully_shard(layer, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+    model.to_empty(device="cuda")
+
+
 def build(name, strategy):
     config = MODELS[name][0]
     full = not set("LO") & set(strategy)
-    with torch.device("cuda"):
+    sharded = RANKS > 1 and "O" not in strategy
+    with torch.device("meta" if sharded else "cuda"):
         dtype = torch.float32 if full else torch.bfloat16
         model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=dtype)
     layers = layers_of(model)
@@ -169,6 +207,8 @@ def build(name, strategy):
     if "R" in strategy:
         for i in range(len(layers)):
             layers[i] = Layer(layers[i], streamer, i)
+    if sharded:
+        shard(model, layers)
     return model.train(), streamer
 
 
@@ -177,7 +217,10 @@ def main():
     steps = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     if "O" in strategy and "R" not in strategy:
         raise SystemExit("paper_model: O needs R")
-    lengths = random.Random(5)
+    lengths = random.Random(5 + RANK)
+    if RANKS > 1:
+        torch.cuda.set_device(RANK)
+        dist.init_process_group("nccl")
     torch.manual_seed(0)
     model, streamer = build(name, strategy)
     config, longest, *tokens_of = MODELS[name]
@@ -194,6 +237,9 @@ def main():
         if streamer is not None:
             streamer.step = -1
         loss.backward()
+        if streamer is not None and RANKS > 1:
+            for p in trained:
+                dist.all_reduce(p.grad)
         if "O" in strategy:
             move_states(optimizer, "cuda")
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -202,6 +248,8 @@ def main():
         if "O" in strategy:
             move_states(optimizer, "cpu")
     print_peaks(steps)
+    if RANKS > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

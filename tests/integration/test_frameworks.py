@@ -67,7 +67,9 @@ def unfilled(run: Path) -> list[str]:
 def test_recurrent_networks(tmp_path: Path) -> None:
     program = str(PROGRAMS / "recurrent.py")
     out, report = gml(tmp_path / "run", sys.executable, program)
-    kinds = [f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in ("float32", "float16", "bfloat16")]
+    kinds = [
+        f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in ("float32", "float16", "bfloat16")
+    ]
     assert out.splitlines() == [*kinds, "projected 16", "autocast (5, 2, 48)", "ctc (50, 4, 20)"]
     assert served(report) > 1000 and unfilled(tmp_path / "run") == []
     again, _ = gml(tmp_path / "observed", "--observe", sys.executable, program)
