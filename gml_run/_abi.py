@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = b"GMLTLM01"
-VERSION = 4
+VERSION = 5
 
 # The fixed part of a telemetry file: name -> (offset, struct format).
 HEADER = {
@@ -27,6 +27,7 @@ HEADER = {
     "command": (168, "<256s"),
     "message": (424, "<256s"),
     "oom_count": (680, "<Q"),
+    "event_count": (8184, "<Q"),
 }
 
 
@@ -94,6 +95,7 @@ class Stats(NamedTuple):
     frees: int  # blocks given back
     merges: int  # free ranges joined with a neighbour
     ooms: int  # requests refused for want of memory
+    budget_refusals: int  # requests for which memory was created as reuse was over its budget
     retries: int  # times the out-of-memory ladder was climbed
     ladder_events: int  # rung 1: retried after finished events
     ladder_drain: int  # rung 2: waited for pending frees
@@ -184,8 +186,8 @@ OOM_OFFSET = 760
 OOM_BYTES = 232
 OOM_FORMAT = "<29Q"
 OOM_COUNT = 32
-DEVICE_OFFSET = 8184
-DEVICE_BYTES = 2736
+DEVICE_OFFSET = 40960
+DEVICE_BYTES = 5816
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
@@ -194,18 +196,26 @@ NAME_BYTES = 256
 FIGURES_OFFSET = 272
 FIGURES_FORMAT = "<16Q"
 STATS_OFFSET = 400
-STATS_FORMAT = "<52Q"
-SIZE_COUNTS_OFFSET = 816
+STATS_FORMAT = "<53Q"
+SIZE_COUNTS_OFFSET = 824
 SIZE_CLASSES = 48
-STEP_NS_OFFSET = 1712
+ALLOC_LATENCY_OFFSET = 1720
+FREE_LATENCY_OFFSET = 2744
+DRIVER_LATENCY_OFFSET = 3768
+LATENCY_COUNT = 128
+EVENT_OFFSET = 8192
+EVENT_BYTES = 256
+EVENT_COUNT = 128
+EVENT_FORMAT = "<6Q208s"
+STEP_NS_OFFSET = 4792
 STEP_NS_COUNT = 64
-WINDOW_NUMBER_OFFSET = 1200
-WINDOW_LIVE_OFFSET = 1456
+WINDOW_NUMBER_OFFSET = 1208
+WINDOW_LIVE_OFFSET = 1464
 WINDOW_COUNT = 32
 WINDOW_NS = 250000000
-MAP_OFFSET = 2224
+MAP_OFFSET = 5304
 MAP_CELLS = 512
-FILE_BYTES = 51960
+FILE_BYTES = 134016
 
 
 # The file of lines that hold memory: name -> (offset, struct format), and where the rest lies.
@@ -251,6 +261,21 @@ OPTIONS = (
     ("GML_SIM_STRICT", "0", "1: a call whose outputs are not filled stops the program"),
     ("GML_SIM_ORACLE", "1", "0: do not check that reuse is ordered after the free"),
     ("GML_SIM_FAULTS", "", "calls to fail on demand, such as cuMemMap:3=2"),
+)
+
+# What happened, by number: (name, words).
+EVENT_KINDS = (
+    ("MESSAGE", "note"),
+    ("BEGIN", "first GPU memory call"),
+    ("OOM", "out of memory"),
+    ("RETRY", "memory was short, tried again"),
+    ("DRAIN", "waited for the device"),
+    ("RELEASE", "gave idle memory back and asked the driver again"),
+    ("FORWARD", "asked the real driver instead"),
+    ("BUDGET", "took new memory: stitching was over its time budget"),
+    ("FLUSH", "cudaMalloc failed: PyTorch empties its cache"),
+    ("CAPTURE", "a stream capture began"),
+    ("SETTING", "a setting of PyTorch's allocator was replaced"),
 )
 
 # Status codes: name -> text.

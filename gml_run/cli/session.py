@@ -60,11 +60,11 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     if not options.quiet:
         for notice in notices:
             complain(notice)
-    record = RunRecord.begin(directory.id, program, command, options, reason, environ)
+    record = RunRecord.begin(directory.id, program, command, options, reason, environ, notices)
     _store(directory.path, "run.json", record.opening())
 
     inbox = SignalInbox()
-    launch = Launch(program, command, environ, options, sinks, inbox, Witness())
+    launch = Launch(program, command, environ, options, sinks, inbox, Witness(), notices)
     watched = directory.path if native is not None else None
     start = time.monotonic()
     ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)

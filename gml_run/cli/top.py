@@ -16,7 +16,7 @@ def top(
 ) -> None:
     """Watch a run from another terminal, also over ssh. Needs no rights but to read its directory.
 
-    Keys: 1 overview, 2 timeline, 3 fragmentation, 4 stitching, 5 arena map, 6 ranks; space pauses, ? explains
+    Keys: 1 overview, 2 timeline, 3 fragmentation, 4 stitching, 5 arena map, 6 ranks and log; space pauses, ? explains
     the words, q quits.
 
     [bold]Examples[/bold]
@@ -50,7 +50,13 @@ def top(
     title = f"gml-run · {run_record['allocator']} · {command_text(run_record['command'])}"
     ours = run_record["allocator"] == "vms"
     budget = (run_record.get("max_driver_time") or DEFAULT_DRIVER_TIME) if ours else None
-    scene = Scene(title, budget=budget, view=6 if ranks else 1)
+    scene = Scene(
+        title,
+        budget=budget,
+        view=6 if ranks else 1,
+        started=opening["started_s"],
+        notices=opening.get("notices", ()),
+    )
     report = read_report(directory)
     viewer = Viewer(directory, scene, opening["started_s"], lambda: is_alive(opening), report, user_environment())
     if once:

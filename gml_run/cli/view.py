@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ class Launch:
     sinks: Sequence[Sink]
     inbox: SignalInbox
     witness: Witness
+    notices: Sequence[str] = ()
 
 
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
@@ -90,7 +92,13 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         from gml_run.live.fullview import FullView
         from gml_run.live.scene import Scene
 
-        scene = Scene(_title(options), budget=_budget(options), leaves="dock")
+        scene = Scene(
+            _title(options),
+            budget=_budget(options),
+            leaves="dock",
+            started=time.time(),
+            notices=launch.notices,
+        )
         view = FullView(
             dock, (rows, columns), scene, launch.environ, watch.history, lambda: watch.processes, watch.steps
         )

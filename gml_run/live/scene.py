@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from gml_run.analysis.events import event_rows
 from gml_run.analysis.frame import Frame
 from gml_run.analysis.history import Point
 from gml_run.analysis.steps import NONE, Steps
@@ -16,8 +17,8 @@ from gml_run.live.views import fragmentation_lines, map_view_lines, rank_view_li
 from gml_run.telemetry.reader import ProcessSnapshot
 from gml_run.units import format_seconds, shorten
 
-VIEWS = ("overview", "timeline", "fragmentation", "stitching", "map", "ranks")
-_SHORT = ("all", "time", "frag", "stitch", "map", "ranks")
+VIEWS = ("overview", "timeline", "fragmentation", "stitching", "map", "ranks, log")
+_SHORT = ("all", "time", "frag", "stitch", "map", "log")
 _LOG_SHARE = 3  # the log pane takes one part in so many of the screen
 _FEWEST_LOG = 5
 
@@ -48,6 +49,8 @@ class Scene:
     processes: Sequence[ProcessSnapshot] = ()
     points: Sequence[Point] = ()
     steps: Steps = NONE
+    started: float = 0.0  # time.time() when the run began
+    notices: Sequence[str] = ()  # what gml-run had to say then
     budget: float | None = None  # percent of the time that stitching may cost
     view: int = 1
     paused: bool = False
@@ -113,9 +116,13 @@ def _body(scene: Scene, rows: int, columns: int) -> list[Text]:
     if scene.help:
         return [Text(f" {line}") for line in HELP][:rows]
     frame = scene.frame
+    size = (rows, columns)
+    if scene.view == 6:
+        started_ns = int(scene.started * 1e9)
+        events = event_rows(scene.processes, scene.notices, started_ns)
+        return rank_view_lines(scene.processes, events, started_ns, size)
     if frame is None:
         return [Text(" no GPU memory call yet")]
-    size = (rows, columns)
     if scene.view == 2:
         return timeline_lines(frame, scene.points, scene.elapsed, size)
     if scene.view == 3:
@@ -124,6 +131,4 @@ def _body(scene: Scene, rows: int, columns: int) -> list[Text]:
         return stitching_lines(frame, scene.elapsed, scene.budget, size)
     if scene.view == 5:
         return map_view_lines(frame, size, scene.colours)
-    if scene.view == 6:
-        return rank_view_lines(scene.processes, size)
     return overview_lines(frame, scene.processes, scene.points, scene.elapsed, size)

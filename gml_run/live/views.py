@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from gml_run.analysis.events import Row, row_text
 from gml_run.analysis.frame import Frame
 from gml_run.analysis.history import Point
+from gml_run.analysis.latency import latency_of
 from gml_run.analysis.ranks import imbalance_text, rank_rows
 from gml_run.live.page import course_lines, driver_lines, map_lines, size_lines
 from gml_run.live.paint import bar_line, legend_line, sparkline, waste_line, work_line
@@ -104,8 +106,26 @@ def stitching_lines(frame: Frame, elapsed: float, budget: float | None, size: Si
     by = "by public figures for this device" if frame.process.simulated else "of the run so far"
     allowed = "" if budget is None else f"; --max-driver-time {budget:g} %"
     lines.append(Text(f" budget: {share} {by}{allowed}"))
-    lines += [_title("requests by size"), *size_lines(frame, columns)]
+    lines += [*latency_lines(frame), _title("requests by size"), *size_lines(frame, columns)]
     return lines[:rows]
+
+
+def latency_lines(frame: Frame) -> list[Text]:
+    """Percentiles of what calls took; kinds that were not timed are left out."""
+    device = frame.device
+    kinds = [
+        ("allocation", device.alloc_latency),
+        ("free", device.free_latency),
+        ("with driver work", device.driver_latency),
+    ]
+    lines = []
+    for name, buckets in kinds:
+        found = latency_of(buckets)
+        if found is not None:
+            figures = zip(("p50", "p99", "max"), (found.p50_s, found.p99_s, found.max_s), strict=True)
+            text = "  ".join(f"{label} ≤ {format_seconds(seconds):<8}" for label, seconds in figures)
+            lines.append(Text(f" {name:<17} {text}".rstrip()))
+    return lines
 
 
 def map_view_lines(frame: Frame, size: Size, colours: bool) -> list[Text]:
@@ -167,14 +187,17 @@ def _colour(cell: int) -> str:
     return "cyan" if cell & _STITCHED else "green"
 
 
-def rank_view_lines(processes: Sequence[ProcessSnapshot], size: Size) -> list[Text]:
-    """One line a process and device, in the order of ranks."""
+def rank_view_lines(
+    processes: Sequence[ProcessSnapshot], events: Sequence[Row], started_ns: int, size: Size
+) -> list[Text]:
+    """One line a process and device, in the order of ranks; below them what happened, the newest last."""
     rows, _ = size
     found = rank_rows(processes)
+    room = max(1, min(len(found), rows - 3 - min(len(events), rows // 2)))
     lines = [
         _title(f"{'':<12} dev {'held':>9} {'in use':>9} {'peak':>9} {'waste':>7} {'steps':>7} {'p50':>7} {'OOM':>6}")
     ]
-    for row in found[: max(1, rows - 4)]:
+    for row in found[:room]:
         steps = format_count(row.steps.count) if row.steps.per_s else "-"
         p50 = format_seconds(row.steps.p50_s) if row.steps.per_s else "-"
         lines.append(
@@ -184,11 +207,16 @@ def rank_view_lines(processes: Sequence[ProcessSnapshot], size: Size) -> list[Te
                 f"{row.ooms:>6}"
             )
         )
-    if len(found) > rows - 4:
-        lines.append(Text(f" and {len(found) - max(1, rows - 4)} more", style="dim"))
+    if len(found) > room:
+        lines.append(Text(f" and {len(found) - room} more: gml-run report --ranks", style="dim"))
     balance = imbalance_text(found)
     if balance:
-        lines += [Text(), Text(f" {balance}")]
+        lines.append(Text(f" {balance}"))
+    lines.append(_title("log"))
+    shown = events[-max(0, rows - len(lines)) :] if rows > len(lines) else []
+    lines += [Text(f" {row_text(row, started_ns)}") for row in shown]
+    if not shown:
+        lines.append(Text(" nothing yet", style="dim"))
     return lines[:rows]
 
 

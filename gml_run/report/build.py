@@ -11,7 +11,9 @@ from typing import Any
 
 from gml_run import __version__
 from gml_run._abi import SIZE_CLASSES, OomRecord
+from gml_run.analysis.events import event_rows
 from gml_run.analysis.history import Point
+from gml_run.analysis.latency import latency_of
 from gml_run.analysis.oom import SOURCES, classify, smaller_batch, top_sizes
 from gml_run.analysis.reason import why_nothing
 from gml_run.analysis.steps import Steps, found_steps, steps_of
@@ -43,6 +45,7 @@ class RunRecord:
     alloc_conf: str | None = None  # the user's settings of PyTorch's own allocator
     git_commit: str | None = None  # of the working directory
     directory: str | None = None  # the working directory
+    notices: tuple[str, ...] = ()  # what gml-run had to say when it began
 
     @classmethod
     def begin(
@@ -53,6 +56,7 @@ class RunRecord:
         options: RunOptions,
         not_served: str,
         environ: Mapping[str, str] = os.environ,
+        notices: Sequence[str] = (),
     ) -> RunRecord:
         """The record of a run that starts now."""
         here = working_directory()
@@ -66,6 +70,7 @@ class RunRecord:
             alloc_conf(environ),
             git_commit(here) if here else None,
             here,
+            tuple(notices),
         )
 
     def opening(self) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class RunRecord:
             "program": self.program,
             "not_served": self.not_served,
             "started_s": self.started,
+            "notices": list(self.notices),
             "run": self.identity(),
         }
 
@@ -131,6 +137,7 @@ def build_report(
         "steps": _steps(steps or found_steps(processes)),
         "processes": entries,
         "ooms": _ooms(processes, lines, record.options.limit_bytes),
+        "events": _events(processes, record),
         "problems": [*problems, *_own_problems(processes), *unread_lines(entries)],
         "not_served": "",
         "timeline": {"fields": list(Point._fields), "points": [list(point) for point in history]},
@@ -141,6 +148,36 @@ def build_report(
     report["verdict"] = verdict_of(report)
     report["advice"] = advice_for(report)
     return report
+
+
+def _events(processes: Sequence[ProcessSnapshot], record: RunRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "t_s": round(max(0.0, row.time_ns / 1e9 - record.started), 3),
+            "pid": row.pid,
+            "rank": row.rank,
+            "kind": row.kind.lower(),
+            "device": row.device,
+            "count": row.count,
+            "bytes": row.bytes,
+            "text": row.text,
+        }
+        for row in event_rows(processes, record.notices, int(record.started * 1e9))
+    ]
+
+
+def _latency(device: DeviceSnapshot) -> dict[str, Any]:
+    """By kind of call; kinds that were not timed are left out."""
+    found = {
+        "alloc": latency_of(device.alloc_latency),
+        "free": latency_of(device.free_latency),
+        "driver": latency_of(device.driver_latency),
+    }
+    return {
+        name: {"p50_s": each.p50_s, "p99_s": each.p99_s, "max_s": each.max_s}
+        for name, each in found.items()
+        if each is not None
+    }
 
 
 def _steps(steps: Steps) -> dict[str, Any]:
@@ -225,6 +262,8 @@ def _device(process: ProcessSnapshot, device: DeviceSnapshot, sites: Sites | Non
             "set_access": stats.driver_set_access,
         },
         "driver_time_s": stats.driver_ns / 1e9,
+        "latency": _latency(device),
+        "budget_refusals": stats.budget_refusals,
         "peak_driver_live_bytes": figures.peak_driver_live_bytes,
         "forwarded_bytes": stats.forwarded_bytes,
         "arenas": {"all": stats.arenas, "stitched": stats.stitched_arenas},

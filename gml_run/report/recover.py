@@ -64,4 +64,5 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         run.get("alloc_conf"),
         run.get("git_commit"),
         run.get("directory"),
+        tuple(opening.get("notices", ())),
     )

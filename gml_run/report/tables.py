@@ -43,7 +43,7 @@ def report_tables(report: dict[str, Any]) -> list[Table]:
         tables += [_sizes(device), _lines(report, device)]
     if report["ooms"]:
         tables += [_ooms(report), _holders(report), _failed_lines(report)]
-    tables.append(_advice(report))
+    tables += [_events(report), _advice(report)]
     return [table for table in tables if table.rows]
 
 
@@ -197,11 +197,39 @@ def _driver(run: dict[str, Any], device: dict[str, Any]) -> Table:
         rows.append(("mean of a call", format_seconds(spent / calls)))
     if device["allocs"]:
         rows.append(("overhead of a request, mean", format_seconds(spent / device["allocs"])))
+    rows += latency_rows(device)
     if run["duration_s"]:
         rows.append(("share of the run", format_percent(spent / run["duration_s"])))
     rows.append(("times that memory was short", format_count(device["retries"])))
     note = "The times are public figures for such a device, not this machine's." if run["simulated"] else ""
     return Table("Calls to the driver's memory functions", ("call", "count"), rows, note)
+
+
+def latency_rows(device: dict[str, Any]) -> list[tuple[str, str]]:
+    """(what was timed, its percentiles); the bounds of the buckets that hold them."""
+    names = {"alloc": "an allocation", "free": "a free", "driver": "the driver work of one, where there was any"}
+    latency = device.get("latency", {})
+    return [
+        (
+            f"{name}: p50, p99, longest",
+            ", ".join(f"≤ {format_seconds(latency[kind][figure])}" for figure in ("p50_s", "p99_s", "max_s")),
+        )
+        for kind, name in names.items()
+        if kind in latency
+    ]
+
+
+def _events(report: dict[str, Any]) -> Table:
+    """The last ones; report.json has them all."""
+    rows = []
+    for event in report.get("events", ())[-_MOST_EVENTS:]:
+        who = "gml-run" if event["pid"] is None else f"process {event['pid']}"
+        who = who if event["rank"] is None else f"rank {event['rank']}"
+        rows.append((format_seconds(event["t_s"]), who, event["text"]))
+    return Table("What happened", ("after", "who", "what"), rows)
+
+
+_MOST_EVENTS = 40
 
 
 def _sizes(device: dict[str, Any]) -> Table:

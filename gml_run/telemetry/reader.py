@@ -29,8 +29,23 @@ class DeviceSnapshot:
     size_counts: tuple[int, ...]
     cells: bytes  # the arena map, see telemetry/layout.h
     step_times_ns: tuple[int, ...]  # the last ones, oldest first; their number is figures.step_count
+    alloc_latency: tuple[int, ...]  # calls by the time that they took, see telemetry/latency.h
+    free_latency: tuple[int, ...]
+    driver_latency: tuple[int, ...]
     windows: tuple[tuple[int, int], ...]  # (number, most live bytes) of the last windows of time
     torn: bool  # the writer died inside an update: fields may not fit together
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, `count` times from `time_ns` (CLOCK_REALTIME) on."""
+
+    time_ns: int
+    kind: str  # a name of EVENT_KINDS
+    device: int | None
+    count: int
+    bytes: int  # of the request; 0: not known
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,7 @@ class ProcessSnapshot:
     counters: _abi.ProcessCounters
     oom_count: int
     ooms: tuple[_abi.OomRecord, ...]
+    events: tuple[Event, ...]  # the last ones, oldest first
     devices: tuple[DeviceSnapshot, ...]
 
     def only(self, device: DeviceSnapshot) -> ProcessSnapshot:
@@ -158,6 +174,7 @@ class _TelemetryFile:
             ),
             oom_count=count,
             ooms=self._ooms(count),
+            events=self._events(self._field("event_count")),
             devices=tuple(self._devices(final)),
         )
 
@@ -179,6 +196,19 @@ class _TelemetryFile:
             offset = _abi.OOM_OFFSET + (number % _abi.OOM_COUNT) * _abi.OOM_BYTES
             records.append(_abi.OomRecord._make(struct.unpack_from(_abi.OOM_FORMAT, self._map, offset)))
         return tuple(records)
+
+    def _events(self, count: int) -> tuple[Event, ...]:
+        events = []
+        for place in range(max(0, count - _abi.EVENT_COUNT), count):
+            offset = _abi.EVENT_OFFSET + (place % _abi.EVENT_COUNT) * _abi.EVENT_BYTES
+            number, time_ns, kind, device, times, size, text = struct.unpack_from(
+                _abi.EVENT_FORMAT, self._map, offset
+            )
+            # Half written, or overtaken by a newer one: the next look sees it.
+            if number == place + 1 and kind < len(_abi.EVENT_KINDS):
+                name = _abi.EVENT_KINDS[kind][0]
+                events.append(Event(time_ns, name, _rank(device), times, size, _c_string(text)))
+        return tuple(events)
 
     def _devices(self, final: bool) -> list[DeviceSnapshot]:
         found = []
@@ -221,10 +251,17 @@ def _device(index: int, block: bytes, torn: bool) -> DeviceSnapshot:
         stats=_abi.Stats._make(struct.unpack_from(_abi.STATS_FORMAT, block, _abi.STATS_OFFSET)),
         size_counts=sizes,
         cells=block[_abi.MAP_OFFSET : _abi.MAP_OFFSET + _abi.MAP_CELLS],
+        alloc_latency=_latency(block, _abi.ALLOC_LATENCY_OFFSET),
+        free_latency=_latency(block, _abi.FREE_LATENCY_OFFSET),
+        driver_latency=_latency(block, _abi.DRIVER_LATENCY_OFFSET),
         step_times_ns=_step_times(block, figures.step_count),
         windows=_windows(block),
         torn=torn,
     )
+
+
+def _latency(block: bytes, offset: int) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{_abi.LATENCY_COUNT}Q", block, offset)
 
 
 def _windows(block: bytes) -> tuple[tuple[int, int], ...]:

@@ -201,8 +201,10 @@ gml_status gml_plan_decide(gml_heap *heap, const gml_request *request, gml_plan 
     if (request->bytes > heap->total_bytes)
         return GML_OUT_OF_MEMORY;
     gml_plan best = cheapest(heap, request, true);
-    if (!may_reuse(heap, &best) || rather_grow(heap, &best))
+    bool over_budget = !may_reuse(heap, &best);
+    if (over_budget || rather_grow(heap, &best))
         best = cheapest(heap, request, false);
+    best.over_budget = over_budget;
     if (best.create != 0 && !within_limit(heap, best.create))
         return GML_OUT_OF_MEMORY;
     /* Set the sources' bitmap to those of the plan that won. */

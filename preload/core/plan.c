@@ -278,6 +278,7 @@ static void count_calls(gml_heap *heap, const gml_plan *plan)
     stats->driver_set_access += plan->calls_set_access;
     stats->driver_release += plan->calls_release;
     stats->driver_ns += plan->driver_ns;
+    stats->budget_refusals += plan->over_budget;
     /* A plan that does both is rare: creating, mapping and opening a chunk costs about six times as
      * much as mapping and opening one. */
     uint64_t reuse_ns = plan->driver_ns * plan->reuse / (plan->reuse + 6 * (uint64_t)plan->create);

@@ -20,6 +20,7 @@ typedef struct gml_plan {
     uint32_t reuse, create;
     gml_tags tags;        /* of the free chunks and of the gap in front: to be ordered before use */
     gml_span *block, *rest;
+    bool over_budget;     /* reuse would have gone over the budget of driver time */
     uint32_t calls_create, calls_map, calls_unmap, calls_set_access, calls_release;
     uint64_t driver_ns;
 } gml_plan;

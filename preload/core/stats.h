@@ -36,6 +36,7 @@
     X(frees, "blocks given back")                                                               \
     X(merges, "free ranges joined with a neighbour")                                            \
     X(ooms, "requests refused for want of memory")                                              \
+    X(budget_refusals, "requests for which memory was created as reuse was over its budget")    \
     X(retries, "times the out-of-memory ladder was climbed")                                    \
     X(ladder_events, "rung 1: retried after finished events")                                   \
     X(ladder_drain, "rung 2: waited for pending frees")                                         \

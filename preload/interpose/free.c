@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "interpose/shim.h"
 
+#include "interpose/timing.h"
+
 typedef enum release_kind { PLAIN, ASYNC, ASYNC_PTSZ } release_kind;
 
 /* Gives a block of ours back. False: no heap of ours knows the address. */
@@ -13,9 +15,11 @@ static bool free_served(gml_shim *shim, uintptr_t address, gml_stream stream)
         gml_shim_device *device = &shim->devices[i];
         if (gml_shim_state(device) != GML_DEVICE_SERVING)
             continue;
+        uint64_t began_ns = gml_timing_begin();
         gml_status status = gml_heap_free(device->heap, address, stream);
         if (status == GML_NOT_FOUND)
             continue;
+        gml_timing_end(device, began_ns, device->block->free_latency);
         if (status == GML_INTERNAL)
             gml_shim_degrade(shim, gml_status_text(status));
         gml_shim_after_served(shim, device);

@@ -92,6 +92,28 @@ static void look_if_risen(gml_shim *shim, gml_shim_device *device, uint64_t rise
         gml_shim_look(shim, device);
 }
 
+/* One event for what a counter rose by since it was last told. */
+static void tell(gml_shim *shim, gml_shim_device *device, gml_event_kind kind, const uint64_t *counter)
+{
+    uint64_t now = gml_telemetry_get(counter);
+    uint64_t before = atomic_load_explicit(&device->told[kind], memory_order_relaxed);
+    if (now > before && atomic_compare_exchange_strong(&device->told[kind], &before, now))
+        gml_telemetry_event(shim->telemetry, kind, (uint64_t)device->ordinal, now - before, 0, NULL);
+}
+
+static void tell_events(gml_shim *shim, gml_shim_device *device)
+{
+    const gml_stats *stats = &device->block->stats;
+    tell(shim, device, GML_EVENT_BEGIN, &device->block->present);
+    tell(shim, device, GML_EVENT_SETTING, &shim->telemetry->backend_dropped);
+    tell(shim, device, GML_EVENT_CAPTURE, &shim->telemetry->captures);
+    tell(shim, device, GML_EVENT_BUDGET, &stats->budget_refusals);
+    tell(shim, device, GML_EVENT_RETRY, &stats->retries);
+    tell(shim, device, GML_EVENT_DRAIN, &stats->ladder_drain);
+    tell(shim, device, GML_EVENT_RELEASE, &stats->ladder_release);
+    tell(shim, device, GML_EVENT_FORWARD, &stats->ladder_forward);
+}
+
 static void refresh(gml_shim *shim, gml_shim_device *device)
 {
     gml_device_block *block = device->block;
@@ -103,6 +125,7 @@ static void refresh(gml_shim *shim, gml_shim_device *device)
         gml_heap_stats(device->heap, &stats);
         gml_heap_map(device->heap, block->map, sizeof block->map);
     }
+    tell_events(shim, device);
     look_if_risen(shim, device, 1);
 }
 
@@ -221,6 +244,8 @@ void gml_shim_record_oom(gml_shim *shim, gml_shim_device *device, uint64_t bytes
         record.reserved_bytes = record.live_bytes;
     }
     note_top_sizes(shim, device, source, &record);
+    tell_events(shim, device); /* what led to it comes first */
+    gml_telemetry_event(shim->telemetry, GML_EVENT_OOM, record.device, 1, bytes, NULL);
     gml_lock_acquire(&shim->oom_lock);
     gml_stacks_note_oom(shim->stacks, device->ordinal, shim->telemetry->oom_count);
     gml_telemetry_oom(shim->telemetry, &record);

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "interpose/shim.h"
 
+#include "interpose/timing.h"
+
 /* More than any device has, below the limits of arithmetic: the real function refuses it as out of
  * memory and sets its last error. */
 #define IMPOSSIBLE_BYTES ((size_t)1 << 46)
@@ -79,11 +81,15 @@ static void charge(gml_shim *shim, const gml_shim_device *device, const request 
 static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
 {
     cudaError_t before = gml_shim_last_error(r->real);
+    uint64_t began_ns = is_async(r) ? 0 : gml_timing_of_forwarded(shim);
     cudaError_t error = call_real(r, r->out, r->bytes);
+    uint64_t took_ns = began_ns == 0 ? 0 : gml_os_monotonic_ns() - began_ns;
     gml_telemetry_add(&shim->telemetry->forwarded_calls, 1);
     gml_shim_device *device = gml_shim_watch(shim, ordinal);
     if (device == NULL)
         return error;
+    if (took_ns != 0)
+        gml_latency_add(device->block->driver_latency, took_ns, 1);
     if (error == cudaErrorMemoryAllocation && gml_shim_make_room(shim, device)) {
         error = call_real(r, r->out, r->bytes);
         if (error == cudaSuccess)
@@ -98,6 +104,8 @@ static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
     if (error == cudaErrorMemoryAllocation && (!r->from_torch || r->kind != PLAIN || shim->uncached))
         gml_shim_record_oom(shim, device, r->bytes,
                             is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE, GML_OOM_DRIVER);
+    else if (error == cudaErrorMemoryAllocation)
+        gml_telemetry_event(shim->telemetry, GML_EVENT_FLUSH, (uint64_t)device->ordinal, 1, r->bytes, NULL);
     gml_shim_tick(shim, device);
     return error;
 }
@@ -139,7 +147,9 @@ static cudaError_t serve(gml_shim *shim, gml_shim_device *device, const request 
     uintptr_t address = 0;
     gml_stream stream = is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE;
     gml_api api = is_async(r) ? GML_API_ASYNC : GML_API_PLAIN;
+    uint64_t began_ns = gml_timing_begin();
     gml_status status = gml_heap_alloc(device->heap, r->bytes, stream, api, &address);
+    gml_timing_end(device, began_ns, device->block->alloc_latency);
     if (status == GML_OK) {
         *r->out = (void *)address;
         charge(shim, device, r);

@@ -62,6 +62,8 @@ typedef struct gml_shim_device {
     _Atomic uint64_t outside_bytes; /* used on the device beside what we count, at the last look */
     _Atomic uint64_t forwarded_count; /* live blocks that the real functions gave */
     gml_steps steps;
+    _Atomic uint64_t timed_driver_ns; /* of the heap's sum, what is in the histograms */
+    _Atomic uint64_t told[GML_EVENT_KIND_COUNT]; /* counters as they were when events last told of them */
     gml_lock torch_lock;    /* over torch_sizes; nothing is taken while it is held */
     gml_tally torch_sizes;  /* live blocks of PyTorch's own allocator */
 } gml_shim_device;
@@ -100,6 +102,7 @@ typedef struct gml_thread {
     unsigned depth;
     unsigned generation;
     uint32_t ready; /* devices whose context was current on this thread */
+    bool timed;     /* the next call of the heap is */
     char name[16];  /* of the thread; read when it is first needed */
 } gml_thread;
 

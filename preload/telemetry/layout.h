@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
-#define GML_TELEMETRY_VERSION 4u
+#define GML_TELEMETRY_VERSION 5u
 #define GML_TELEMETRY_DEVICES 16
 #define GML_TELEMETRY_OOMS 32
 #define GML_TELEMETRY_MAP_CELLS 512
@@ -26,6 +26,11 @@
 #define GML_TELEMETRY_STEPS 64 /* the last ones whose times are kept */
 #define GML_TELEMETRY_WINDOWS 32
 #define GML_TELEMETRY_WINDOW_NS 250000000u
+#define GML_TELEMETRY_LATENCIES 128 /* buckets, see telemetry/latency.h */
+#define GML_TELEMETRY_SAMPLE 251    /* an ordinary call in so many is timed, and counts for all of them; odd, as
+                                     * allocations and frees often alternate */
+#define GML_TELEMETRY_EVENTS 128    /* the last ones are kept */
+#define GML_TELEMETRY_EVENT_TEXT 208
 #define GML_TELEMETRY_TOPS 6   /* sizes named in an out-of-memory record */
 
 /* X(name, meaning): counters of the whole process, each a uint64_t. */
@@ -95,6 +100,38 @@
     X(uint64_t, top6_bytes, "the next size")                                                   \
     X(uint64_t, top6_count, "live blocks of it")
 
+/* X(NAME, words): what happened. The words are for people. */
+#define GML_EVENT_KINDS(X)                                            \
+    X(MESSAGE, "note")                                                \
+    X(BEGIN, "first GPU memory call")                                 \
+    X(OOM, "out of memory")                                           \
+    X(RETRY, "memory was short, tried again")                         \
+    X(DRAIN, "waited for the device")                                 \
+    X(RELEASE, "gave idle memory back and asked the driver again")    \
+    X(FORWARD, "asked the real driver instead")                       \
+    X(BUDGET, "took new memory: stitching was over its time budget")  \
+    X(FLUSH, "cudaMalloc failed: PyTorch empties its cache")          \
+    X(CAPTURE, "a stream capture began")                              \
+    X(SETTING, "a setting of PyTorch's allocator was replaced")
+
+typedef enum gml_event_kind {
+#define X(name, words) GML_EVENT_##name,
+    GML_EVENT_KINDS(X)
+#undef X
+    GML_EVENT_KIND_COUNT
+} gml_event_kind;
+
+/* One event. `number` is its own, from 1, and is written last: then the rest is there. */
+typedef struct gml_log_event {
+    uint64_t number;
+    uint64_t time_ns; /* CLOCK_REALTIME of the first, when it stands for several */
+    uint64_t kind;
+    uint64_t device;  /* all ones: none */
+    uint64_t count;
+    uint64_t bytes;   /* of the request; 0: not known */
+    char text[GML_TELEMETRY_EVENT_TEXT];
+} gml_log_event;
+
 typedef struct gml_oom_record {
 #define X(type, name, meaning) type name;
     GML_OOM_FIELDS(X)
@@ -115,6 +152,10 @@ typedef struct gml_device_block {
      * CLOCK_MONOTONIC stands at i modulo the length, when window_number says so. */
     uint64_t window_number[GML_TELEMETRY_WINDOWS];
     uint64_t window_live[GML_TELEMETRY_WINDOWS];
+    /* Times of served calls: an allocation, a free, and the driver work of one. */
+    uint64_t alloc_latency[GML_TELEMETRY_LATENCIES];
+    uint64_t free_latency[GML_TELEMETRY_LATENCIES];
+    uint64_t driver_latency[GML_TELEMETRY_LATENCIES];
     uint64_t step_ns[GML_TELEMETRY_STEPS]; /* how long step i took, at i modulo the length */
     /* The physical memory, chunk ids in equal cells: 0 no memory, 1 idle, 2 idle and aliased,
      * 3..10 live in eighths of the cell, 128 added when most of it is live in a stitched arena. */
@@ -142,6 +183,8 @@ typedef struct gml_telemetry {
     GML_PROCESS_FIELDS(X)
 #undef X
     gml_oom_record ooms[GML_TELEMETRY_OOMS];
+    uint64_t event_count; /* all events; event n (from 0) lies at n modulo the length */
+    gml_log_event events[GML_TELEMETRY_EVENTS];
     gml_device_block devices[GML_TELEMETRY_DEVICES];
 } gml_telemetry;
 

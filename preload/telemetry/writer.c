@@ -11,6 +11,8 @@
 
 #define PATH_BYTES 4096
 #define EXEC_TRIES 64
+#define COALESCE_NS 10000000000u /* ten seconds */
+#define LOOK_BACK 16u            /* events among which one to add to is looked for */
 
 static void copy_text(char *to, size_t capacity, const char *from)
 {
@@ -93,6 +95,42 @@ gml_telemetry *gml_telemetry_open(const gml_telemetry_setup *setup)
 void gml_telemetry_message(gml_telemetry *telemetry, const char *text)
 {
     copy_text(telemetry->message, sizeof telemetry->message, text);
+    gml_telemetry_event(telemetry, GML_EVENT_MESSAGE, GML_EVENT_NO_DEVICE, 1, 0, text);
+}
+
+/* The newest event of the kind on the device, when it is recent enough to be added to. */
+static gml_log_event *recent(gml_telemetry *telemetry, gml_event_kind kind, uint64_t device, uint64_t now_ns)
+{
+    uint64_t newest = __atomic_load_n(&telemetry->event_count, __ATOMIC_ACQUIRE);
+    for (uint64_t back = 1; back <= LOOK_BACK && back <= newest; back++) {
+        gml_log_event *event = &telemetry->events[(newest - back) % GML_TELEMETRY_EVENTS];
+        if (__atomic_load_n(&event->number, __ATOMIC_ACQUIRE) == newest - back + 1 && event->kind == (uint64_t)kind &&
+            event->device == device && event->text[0] == '\0')
+            return now_ns - event->time_ns < COALESCE_NS ? event : NULL;
+    }
+    return NULL;
+}
+
+void gml_telemetry_event(gml_telemetry *telemetry, gml_event_kind kind, uint64_t device, uint64_t count,
+                         uint64_t bytes, const char *text)
+{
+    uint64_t now_ns = gml_os_realtime_ns();
+    gml_log_event *event = text == NULL ? recent(telemetry, kind, device, now_ns) : NULL;
+    if (event != NULL) {
+        gml_telemetry_add(&event->count, count);
+        gml_telemetry_set(&event->bytes, bytes);
+        return;
+    }
+    uint64_t number = __atomic_fetch_add(&telemetry->event_count, 1, __ATOMIC_ACQ_REL);
+    event = &telemetry->events[number % GML_TELEMETRY_EVENTS];
+    __atomic_store_n(&event->number, 0, __ATOMIC_RELEASE);
+    event->time_ns = now_ns;
+    event->kind = (uint64_t)kind;
+    event->device = device;
+    event->count = count;
+    event->bytes = bytes;
+    copy_text(event->text, sizeof event->text, text != NULL ? text : "");
+    __atomic_store_n(&event->number, number + 1, __ATOMIC_RELEASE);
 }
 
 void gml_telemetry_oom(gml_telemetry *telemetry, const gml_oom_record *record)

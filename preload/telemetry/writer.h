@@ -25,8 +25,14 @@ typedef struct gml_telemetry_setup {
  * earlier image has left one), or private memory where that fails. NULL only without memory. */
 gml_telemetry *gml_telemetry_open(const gml_telemetry_setup *setup);
 
-/* Sets the message that an observer should tell the user; the last one wins. */
+/* Sets the message that an observer should tell the user; the last one wins, all of them are events. */
 void gml_telemetry_message(gml_telemetry *telemetry, const char *text);
+
+/* Appends an event, or adds to the last one of its kind on the device where that is less than ten seconds old and
+ * neither has a text. `text` may be NULL. Any thread. */
+void gml_telemetry_event(gml_telemetry *telemetry, gml_event_kind kind, uint64_t device, uint64_t count,
+                         uint64_t bytes, const char *text);
+#define GML_EVENT_NO_DEVICE UINT64_MAX
 
 /* Appends an out-of-memory record; the time is filled in. One caller at a time. */
 void gml_telemetry_oom(gml_telemetry *telemetry, const gml_oom_record *record);

@@ -50,6 +50,7 @@ static void print_header(void) {
     TEXT(command);
     TEXT(message);
     SCALAR(oom_count);
+    SCALAR(event_count);
 #undef SCALAR
 #undef TEXT
     printf("}\n");
@@ -96,6 +97,11 @@ static void print_places(void) {
     printf("STATS_OFFSET = %zu\nSTATS_FORMAT = \"<%zuQ\"\n", offsetof(gml_device_block, stats), stats_count);
     printf("SIZE_COUNTS_OFFSET = %zu\nSIZE_CLASSES = %d\n", offsetof(gml_device_block, size_counts),
            GML_TELEMETRY_SIZE_CLASSES);
+    printf("ALLOC_LATENCY_OFFSET = %zu\nFREE_LATENCY_OFFSET = %zu\nDRIVER_LATENCY_OFFSET = %zu\nLATENCY_COUNT = %d\n",
+           offsetof(gml_device_block, alloc_latency), offsetof(gml_device_block, free_latency),
+           offsetof(gml_device_block, driver_latency), GML_TELEMETRY_LATENCIES);
+    printf("EVENT_OFFSET = %zu\nEVENT_BYTES = %zu\nEVENT_COUNT = %d\nEVENT_FORMAT = \"<6Q%ds\"\n",
+           offsetof(gml_telemetry, events), sizeof(gml_log_event), GML_TELEMETRY_EVENTS, GML_TELEMETRY_EVENT_TEXT);
     printf("STEP_NS_OFFSET = %zu\nSTEP_NS_COUNT = %d\n", offsetof(gml_device_block, step_ns), GML_TELEMETRY_STEPS);
     printf("WINDOW_NUMBER_OFFSET = %zu\nWINDOW_LIVE_OFFSET = %zu\nWINDOW_COUNT = %d\nWINDOW_NS = %u\n",
            offsetof(gml_device_block, window_number), offsetof(gml_device_block, window_live),
@@ -134,6 +140,10 @@ static void print_lists(void) {
 #define OPTION(name, value, meaning) printf("    (\"GML_%s\", \"%s\", \"%s\"),\n", #name, value, meaning);
     GML_OPTIONS(OPTION)
 #undef OPTION
+    printf(")\n\n# What happened, by number: (name, words).\nEVENT_KINDS = (\n");
+#define KIND(name, words) printf("    (\"%s\", \"%s\"),\n", #name, words);
+    GML_EVENT_KINDS(KIND)
+#undef KIND
     printf(")\n\n# Status codes: name -> text.\nSTATUSES = {\n");
 #define STATUS(name, text) printf("    \"%s\": \"%s\",\n", #name, text);
     GML_STATUSES(STATUS)

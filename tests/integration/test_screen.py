@@ -20,7 +20,7 @@ VIEWS = {
     "3": ("by cause", "without stitching", "with stitching", "free but scattered", "waste over time"),
     "4": ("placements", "extended", "stitched", "a request", "budget:", "--max-driver-time 1 %"),
     "5": ("arena map", "live", "idle, aliased", "mappings"),
-    "6": ("held", "in use", "waste", "steps", "pid "),
+    "6": ("held", "pid ", "log", "memory was short, tried again, 3 times", "out of memory: 5 GiB was asked for"),
     "?": ("held", "stitched", "choose a view"),
 }
 

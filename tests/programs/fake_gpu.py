@@ -23,6 +23,7 @@ def block(step):
     return {
         0: device(
             cells=bytes([1, 2, 10, 138, 5, 133, 0, 10] * 20),
+            latency={"alloc": {28: 950, 30: 40, 78: 10}, "free": {24: 1000}, "driver": {78: 10}},
             steps_ns=[100_000_000 + step * 1000] * min(step, 64),
             step_count=step,
             sizes={9: step * 20, 21: step * 45, 26: step * 5},
@@ -56,6 +57,13 @@ def block(step):
     }
 
 
+EVENTS = (
+    {"kind": "BEGIN", "time_ns": time.time_ns(), "device": 0},
+    {"kind": "RETRY", "time_ns": time.time_ns() + 1, "device": 0, "count": 3},
+    {"kind": "OOM", "time_ns": time.time_ns() + 2, "device": 0, "bytes": 5 << 30},
+)
+
+
 def telemetry_path():
     folder = os.path.join(os.environ["GML_RUN_DIR"], "telemetry")
     os.makedirs(folder, exist_ok=True)
@@ -66,7 +74,8 @@ def share_once():
     """Shares one state of the heap, as a program would after its first memory calls."""
     with open(telemetry_path(), "wb") as file:
         rank = int(os.environ.get("FAKE_RANK", NO_RANK))
-        file.write(telemetry_bytes(pid=os.getpid(), devices=block(1), counters={"served_calls": 1}, rank=rank))
+        counters = {"served_calls": 1}
+        file.write(telemetry_bytes(os.getpid(), block(1), counters=counters, events=EVENTS, rank=rank))
 
 
 def main():

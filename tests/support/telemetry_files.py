@@ -18,6 +18,7 @@ def device(
     cells: bytes = b"",
     sizes: Mapping[int, int] | None = None,
     steps_ns: Iterable[int] = (),
+    latency: Mapping[str, Mapping[int, int]] | None = None,
     **fields: int,
 ) -> dict[str, Any]:
     """One device block; `fields` are names of statistics and figures, all others are 0."""
@@ -26,7 +27,8 @@ def device(
     steps = list(steps_ns)
     if steps:
         fields.setdefault("step_count", len(steps))
-    return {"name": name, "fields": fields, "cells": cells, "sizes": dict(sizes or {}), "steps": steps}
+    sizes, latency = dict(sizes or {}), latency or {}
+    return {"name": name, "fields": fields, "cells": cells, "sizes": sizes, "steps": steps, "latency": latency}
 
 
 def oom(**fields: int) -> dict[str, int]:
@@ -41,6 +43,7 @@ def telemetry_bytes(
     devices: Mapping[int, Mapping[str, Any]] | None = None,
     ooms: Iterable[Mapping[str, int]] = (),
     counters: Mapping[str, int] | None = None,
+    events: Iterable[Mapping[str, Any]] = (),
     command: str = "python\0train.py",
     **header: Any,
 ) -> bytearray:
@@ -61,7 +64,8 @@ def telemetry_bytes(
         "command": command,
     }
     values.update(header)
-    ooms = list(ooms)
+    ooms, events = list(ooms), list(events)
+    values.setdefault("event_count", len(events))
     values.setdefault("oom_count", len(ooms))
     for field, value in values.items():
         offset, format_ = _abi.HEADER[field]
@@ -70,6 +74,14 @@ def telemetry_bytes(
     for number, record in enumerate(ooms):
         place = _abi.OOM_OFFSET + (number % _abi.OOM_COUNT) * _abi.OOM_BYTES
         put_tuple(data, _abi.OOM_FORMAT, place, _abi.OomRecord, record)
+    names = [name for name, _ in _abi.EVENT_KINDS]
+    for number, event in enumerate(events):
+        place = _abi.EVENT_OFFSET + (number % _abi.EVENT_COUNT) * _abi.EVENT_BYTES
+        device = event.get("device", NO_RANK)
+        words = (number + 1, event["time_ns"], names.index(event["kind"]), device, event.get("count", 1))
+        struct.pack_into(
+            _abi.EVENT_FORMAT, data, place, *words, event.get("bytes", 0), event.get("text", "").encode()
+        )
     for index, block in (devices or {}).items():
         start = _abi.DEVICE_OFFSET + index * _abi.DEVICE_BYTES
         struct.pack_into("<Q", data, start + _abi.PRESENT_OFFSET, 1)
@@ -82,6 +94,10 @@ def telemetry_bytes(
         for number, nanoseconds in enumerate(block["steps"]):
             place = start + _abi.STEP_NS_OFFSET + 8 * (number % _abi.STEP_NS_COUNT)
             struct.pack_into("<Q", data, place, nanoseconds)
+        for kind, buckets in block["latency"].items():
+            place = start + getattr(_abi, f"{kind.upper()}_LATENCY_OFFSET")
+            for number, count in buckets.items():
+                struct.pack_into("<Q", data, place + 8 * number, count)
         data[start + _abi.MAP_OFFSET : start + _abi.MAP_OFFSET + len(block["cells"])] = block["cells"]
     return data
 
