@@ -44,7 +44,7 @@ def test_lines_survive_a_kill(version, allocator, tmp_path):
     assert done.stdout == "ready\n" and done.code == -9, done.stderr
     ((sites,),) = read_sites(str(tmp_path)).values()
     assert sites.status == f"Python {version}"
-    many_lined = next(number for number, text in enumerate(SOURCE, 1) if "(lambda: lib.cudaMalloc" in text)
+    many_lined = next(number for number, text in enumerate(SOURCE, 1) if "lambda: lib.cudaMalloc" in text)
     lives, peak = {**marked("lives"), many_lined: 6}, {**marked("peak"), many_lined: 6}
     assert {site.line: site.bytes // MIB for site in sites.now[0]} == lives
     assert {site.line: site.bytes // MIB for site in sites.at_peak[0]} == peak
