@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matrix of GMLake's evaluation on simulated A100-80G: reserved and utilisation; prints a Markdown table.
 
-    python tests/bench/paper.py [--models NAME,...] [--strategies N,R,...] [--ranks N,...] [--steps N]
+    python tests/bench/paper.py [--models NAME,...] [--strategies N,R,...] [--ranks N,...] [--steps N] [--ours]
 
 Utilisation is the run's own peak of live memory by its peak of reserved memory, as the paper defines it; reserved is
 what the simulated device had given out, by its own count; of several ranks, one to a device, the mean. The paper's
@@ -53,11 +53,12 @@ def cell(model: str, strategy: str, ranks: int, mode: Mode, steps: int, folder: 
     return f"{held / ranks / GIB:.1f} / {sum(figures.needs_bytes()) / held:.3f}"
 
 
-def rows(models: list[str], strategies: list[str], ranks: list[int], steps: int) -> Iterator[list[str]]:
-    for model, strategy, count in itertools.product(models, strategies, ranks):
+def rows(arguments: argparse.Namespace, modes: list[Mode]) -> Iterator[list[str]]:
+    wanted = (arguments.models.split(","), arguments.strategies.split(","), map(int, arguments.ranks.split(",")))
+    for model, strategy, count in itertools.product(*wanted):
         with tempfile.TemporaryDirectory(prefix="gml-paper-") as name:
-            places = [(mode, Path(name) / str(i)) for i, mode in enumerate(MODES)]
-            cells = [cell(model, strategy, count, mode, steps, place) for mode, place in places]
+            places = [(mode, Path(name) / str(i)) for i, mode in enumerate(modes)]
+            cells = [cell(model, strategy, count, mode, arguments.steps, place) for mode, place in places]
         yield [model, strategy, str(count), *cells, PUBLISHED.get((model, strategy), "")]
 
 
@@ -67,11 +68,11 @@ def main() -> None:
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--ranks", default="1", help="numbers of ranks, such as 1,4,8 (1)")
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--ours", action="store_true", help="run ours alone")
     arguments = parser.parse_args()
-    head = ["model", "strategy", "ranks", *(f"{mode.name}: GiB / utilisation" for mode in MODES)]
-    ranks = [int(count) for count in arguments.ranks.split(",")]
-    wanted = rows(arguments.models.split(","), arguments.strategies.split(","), ranks, arguments.steps)
-    print_table([*head, "published: GB / utilisation, PyTorch → GMLake"], wanted)
+    modes = [mode for mode in MODES if mode.ours or not arguments.ours]
+    head = ["model", "strategy", "ranks", *(f"{mode.name}: GiB / utilisation" for mode in modes)]
+    print_table([*head, "published: GB / utilisation, PyTorch → GMLake"], rows(arguments, modes))
 
 
 if __name__ == "__main__":

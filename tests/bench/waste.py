@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waste, driver calls and virtual driver time of scripts under every allocator; prints a Markdown table.
 
-    python tests/bench/waste.py [--more DIR] [SCRIPT ...]
+    python tests/bench/waste.py [--ours] [--more DIR] [SCRIPT ...]
 
 needs    the smallest peak of live memory that any mode had: no allocator can do with less
 held     most physical memory that the simulated device had given out, by its own count; ranks are added up
@@ -16,31 +16,31 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from common import GIB, MEMORY, MODES, Ranks, chosen_scripts, devices_of, measure, print_table, scripts_parser
+from common import GIB, MEMORY, MODES, Mode, Ranks, chosen_scripts, devices_of, measure, print_table, scripts_parser
 
 MEMORY_CALLS = ("cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cudaMalloc", "cudaFree")
 
 
-def run_all(script: Path, folder: Path) -> dict[str, Ranks]:
+def run_all(script: Path, modes: Sequence[Mode], folder: Path) -> dict[str, Ranks]:
     """Every mode, two at a time: a simulated run is mostly one busy thread."""
     with ThreadPoolExecutor(1 if devices_of(script) > 1 else 2) as pool:
-        runs = pool.map(lambda mode: measure(script, mode, folder / script.stem / mode.name.replace(" ", "")), MODES)
-        named = {mode.name: ended for mode, ended in zip(MODES, runs, strict=True)}
+        runs = pool.map(lambda mode: measure(script, mode, folder / script.stem / mode.name.replace(" ", "")), modes)
+        named = {mode.name: ended for mode, ended in zip(modes, runs, strict=True)}
     for name, ended in named.items():
         if ended.code != 0:
             raise SystemExit(f"waste: {script.stem} under {name} ended with {ended.code}: {ended.stderr[-500:]}")
-    return {mode.name: Ranks(named[mode.name], mode) for mode in MODES}
+    return {mode.name: Ranks(named[mode.name], mode) for mode in modes}
 
 
-def rows_of(script: Path, folder: Path) -> Iterator[list[str]]:
-    runs = run_all(script, folder)
+def rows_of(script: Path, modes: Sequence[Mode], folder: Path) -> Iterator[list[str]]:
+    runs = run_all(script, modes, folder)
     needs = min(sum(ranks.needs_bytes()) for ranks in runs.values())
     work_ns = runs[MEMORY.name].virtual_ns() - runs[MEMORY.name].driver_ns()
-    for mode in MODES:
+    for mode in modes:
         ranks = runs[mode.name]
         held, steps = ranks.held_bytes(), ranks.steps()
         driver_ns = ranks.driver_ns() if mode.ours else ranks.virtual_ns() - work_ns
@@ -59,10 +59,13 @@ def rows_of(script: Path, folder: Path) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    arguments = scripts_parser("Waste and driver cost of scripts on the simulated GPU.").parse_args()
+    parser = scripts_parser("Waste and driver cost of scripts on the simulated GPU.")
+    parser.add_argument("--ours", action="store_true", help="run ours alone; needs is then the smallest of its peaks")
+    arguments = parser.parse_args()
+    modes = [mode for mode in MODES if mode.ours or not arguments.ours]
     head = ["script", "mode", "needs (GiB)", "held (GiB)", "waste", "driver calls / step", "maps / step"]
     with tempfile.TemporaryDirectory(prefix="gml-waste-") as name:
-        rows = functools.partial(rows_of, folder=Path(name))
+        rows = functools.partial(rows_of, modes=modes, folder=Path(name))
         table = (row for script in chosen_scripts(arguments) for row in rows(script))
         print_table([*head, "driver ms / step", "of virtual time", "flushes"], table)
 
