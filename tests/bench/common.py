@@ -127,14 +127,19 @@ def build_folder() -> Path:
     return folder
 
 
+def compiler() -> str:
+    """The C compiler of this machine."""
+    found = shutil.which("cc") or shutil.which("gcc")
+    if found is None:
+        raise SystemExit("bench: a C compiler is needed")
+    return found
+
+
 def build_c(name: str, folder: Path) -> Path:
     """Compiles tests/bench/NAME.c over the pure part of the library."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise SystemExit("bench: a C compiler is needed")
     out = folder / name
     parts = [str(BENCH / f"{name}.c"), str(build_folder() / "libgml_pure.a")]
-    subprocess.run([compiler, "-std=c11", "-O2", f"-I{ROOT / 'preload'}", *parts, "-o", str(out)], check=True)
+    subprocess.run([compiler(), "-std=c11", "-O2", f"-I{ROOT / 'preload'}", *parts, "-o", str(out)], check=True)
     return out
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happened in a run is kept in its telemetry, with the times of calls, and told in the report."""
 
-
 import pytest
 from runs import python, run
 from shim import run_program
