@@ -260,6 +260,7 @@ OPTIONS = (
     ("GML_SIM_TIME", "fast", "fast, or adversarial:SEED for late and shuffled stream execution"),
     ("GML_SIM_STRICT", "0", "1: a call whose outputs are not filled stops the program"),
     ("GML_SIM_ORACLE", "1", "0: do not check that reuse is ordered after the free"),
+    ("GML_SIM_FLAG_AFTER", "1024", "a loop on a computed flag ends: its read that is answered with yes; 0: none"),
     ("GML_SIM_FAULTS", "", "calls to fail on demand, such as cuMemMap:3=2"),
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 from gml_run.analysis.fit import smallest_card
 from gml_run.analysis.steps import FEWEST
 from gml_run.report.lines import line_text
-from gml_run.report.simulation import unfilled_sentence
+from gml_run.report.simulation import simulation_sentences
 from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size, shorten
 
@@ -24,6 +24,7 @@ _ALLOCATORS = {
     "observe": "the program's own allocator",
 }
 SIMULATED_NOTE = "computed values mean nothing, memory figures are real"
+NOTHING_SEEN: dict[str, Any] = {"unfilled_calls": {}}
 
 _LINES = 4  # of those that held most
 
@@ -39,9 +40,7 @@ def summary_rows(report: dict[str, Any], directory: str | None) -> Rows:
         rows.append(("device", f"{report['device']['name']}, {total}"))
     if run["simulated"]:
         rows.append(("simulated", SIMULATED_NOTE))
-        unfilled = unfilled_sentence(report["simulation"]) if "simulation" in report else ""
-        if unfilled:
-            rows.append(("", unfilled))
+        rows += [("", sentence) for sentence in simulation_sentences(report.get("simulation") or NOTHING_SEEN)]
     if report["not_served"]:
         rows.append(("not measured", report["not_served"]))
     else:

@@ -21,6 +21,7 @@
     X(SIM_TIME, "fast", "fast, or adversarial:SEED for late and shuffled stream execution")      \
     X(SIM_STRICT, "0", "1: a call whose outputs are not filled stops the program")               \
     X(SIM_ORACLE, "1", "0: do not check that reuse is ordered after the free")                   \
+    X(SIM_FLAG_AFTER, "1024", "a loop on a computed flag ends: its read that is answered with yes; 0: none") \
     X(SIM_FAULTS, "", "calls to fail on demand, such as cuMemMap:3=2")
 
 #endif

@@ -64,6 +64,8 @@ static void read_all(void)
     config.strict = value && atoi(value) != 0;
     value = text("GML_SIM_ORACLE");
     config.oracle = !value || atoi(value) != 0;
+    value = text("GML_SIM_FLAG_AFTER");
+    config.flag_after = value ? strtoull(value, NULL, 10) : 1024;
     value = text("GML_SIM_TIME");
     if (value && !strncmp(value, "adversarial", 11)) {
         config.adversarial = true;

@@ -23,7 +23,8 @@ struct sim_config {
     int devices;
     bool strict, oracle, adversarial;
     uint64_t seed;
-    size_t va_bytes; /* virtual space for device addresses */
+    size_t va_bytes;     /* virtual space for device addresses */
+    uint64_t flag_after; /* the read of a computed flag that is answered with yes; 0: none */
 };
 
 /* Reads the environment once, at the first call. */

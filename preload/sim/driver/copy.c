@@ -43,9 +43,11 @@ static bool is_device_locked(uintptr_t va)
     return range && range->kind != SIM_RANGE_MANAGED;
 }
 
-static bool slice_locked(uintptr_t dst, uintptr_t src, size_t bytes, const char *staging)
+/* Copies one row. A read by the host of nothing but a kernel's result yields zeros, or yes for a flag. */
+static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, size_t bytes, const char *staging)
 {
     const size_t total = bytes;
+    bool yes = false;
     while (bytes) {
         struct place to = locate_locked(dst, bytes < SLICE ? bytes : SLICE);
         struct place from = staging ? (struct place){NULL, 0, to.bytes, (char *)(uintptr_t)staging}
@@ -53,11 +55,11 @@ static bool slice_locked(uintptr_t dst, uintptr_t src, size_t bytes, const char 
         size_t n = from.bytes;
         if (!n) return false;
         bool ok = true;
-        bool result_of_a_kernel =
-            from.phys && !to.phys && total <= SMALL && from.phys->written != sim.launches;
-        if (from.phys && (!from.phys->dirty || result_of_a_kernel)) { /* never written: zeros, without making pages */
+        bool read = from.phys && !to.phys && total <= SMALL && from.phys->written != sim.launches;
+        if (read && bytes == total) yes = sim_values_read_locked(stream, total);
+        if (from.phys && (!from.phys->dirty || read)) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
-            else memset(to.host, 0, n);
+            else memset(to.host, yes, n);
         } else if (to.phys && from.phys) {
             ok = sim_phys_read(from.phys, from.at, bounce, n) && sim_phys_write(to.phys, to.at, bounce, n);
             to.phys->written = from.phys->written; /* a copied result of a kernel is one still */
@@ -77,8 +79,9 @@ static CUresult check_locked(struct sim_ctx *ctx, uintptr_t va, size_t bytes, co
     return sim_ctx_fault_locked(ctx, what, va, bytes);
 }
 
-CUresult sim_copy_locked(struct sim_ctx *ctx, const struct sim_op *op)
+CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
 {
+    struct sim_ctx *ctx = stream->ctx;
     uintptr_t dst = op->u.copy.dst, src = op->u.copy.src;
     size_t row = op->u.copy.bytes, total = row * op->u.copy.rows;
     bool to = is_device_locked(dst), from = !op->u.copy.staging && is_device_locked(src);
@@ -91,7 +94,7 @@ CUresult sim_copy_locked(struct sim_ctx *ctx, const struct sim_op *op)
         if (result == CUDA_SUCCESS && from) result = check_locked(ctx, s, row, "copy from");
         if (result != CUDA_SUCCESS) return result;
         if (total > cap && !sim_config_get()->adversarial) continue;
-        if (!slice_locked(d, s, row, staging ? staging + i * row : NULL))
+        if (!row_locked(stream, d, s, row, staging ? staging + i * row : NULL))
             return sim_ctx_fault_locked(ctx, "copy between bad host memory and", d, row);
     }
     return CUDA_SUCCESS;

@@ -95,7 +95,9 @@ static void write_report(void)
     gml_sim_ledger(&handles, &reservations, &maps, &allocations);
     fprintf(out, "],\n \"held_at_exit\": {\"handles\": %zu, \"reservations\": %zu, \"maps\": %zu, \"allocations\": %zu},",
             handles, reservations, maps, allocations);
-    fprintf(out, "\n \"virtual_ns\": %llu,\n \"calls\": {", (unsigned long long)gml_sim_now_ns());
+    fprintf(out, "\n \"virtual_ns\": %llu,\n ", (unsigned long long)gml_sim_now_ns());
+    sim_values_write(out);
+    fprintf(out, ",\n \"calls\": {");
     write_counts(out, false);
     fprintf(out, "},\n \"unfilled\": {");
     write_counts(out, true);

@@ -17,6 +17,7 @@
 #include "sim/driver/stream.h"
 #include "sim/driver/graph.h"
 #include "sim/driver/pool.h"
+#include "sim/driver/values.h"
 
 struct sim_device {
     size_t used, peak;

@@ -3,18 +3,11 @@
 #include "sim/driver/driver.h"
 #include "sim/driver/exports.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct module {
     struct sim_object object;
     unsigned functions;
-};
-
-struct function {
-    struct sim_object object;
-    int max_dynamic_shared;
-    char name[32];
 };
 
 static CUresult load(void **out)
@@ -41,9 +34,9 @@ static CUresult find(void **out, const void *handle, const char *name)
     if (!out || !name) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     bool known = sim_object_get_locked(SIM_MODULE, handle) != NULL;
-    struct function *function = known ? sim_object_new_locked(SIM_FUNCTION) : NULL;
+    struct sim_function *function = known ? sim_object_new_locked(SIM_FUNCTION) : NULL;
     if (function) {
-        snprintf(function->name, sizeof function->name, "%s", name);
+        function->result = sim_values_result(name);
         *out = function;
     }
     sim_unlock();
@@ -148,7 +141,7 @@ static CUresult get_attribute(int *out, int which, const void *handle)
 {
     const struct sim_profile *p = sim_config_get()->profile;
     sim_lock();
-    struct function *function = sim_object_get_locked(SIM_FUNCTION, handle);
+    struct sim_function *function = sim_object_get_locked(SIM_FUNCTION, handle);
     int dynamic = function ? function->max_dynamic_shared : 0;
     sim_unlock();
     if (!out || !function) return out ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
@@ -166,7 +159,7 @@ static CUresult get_attribute(int *out, int which, const void *handle)
 static CUresult set_attribute(const void *handle, int which, int value)
 {
     sim_lock();
-    struct function *function = sim_object_get_locked(SIM_FUNCTION, handle);
+    struct sim_function *function = sim_object_get_locked(SIM_FUNCTION, handle);
     if (function && which == 8) function->max_dynamic_shared = value;
     sim_unlock();
     return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -262,12 +255,13 @@ DRIVER(cuTensorMapEncodeTiled,
 
 static CUresult launch(struct sim_ctx *ctx, CUfunction handle, CUstream stream_handle)
 {
-    const struct sim_op op = {.kind = SIM_OP_KERNEL};
     struct sim_stream *stream;
     sim_lock();
-    CUresult result = sim_object_get_locked(SIM_FUNCTION, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    const struct sim_op op = {.kind = SIM_OP_KERNEL, .u.kernel = {sim_object_get_locked(SIM_FUNCTION, handle)}};
+    CUresult result = op.u.kernel.function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) result = sim_stream_get_locked(ctx, stream_handle, &stream);
     if (result == CUDA_SUCCESS) result = sim_submit_locked(stream, &op);
+    if (result == CUDA_SUCCESS) sim_values_launched_locked(op.u.kernel.function);
     sim_unlock();
     return result;
 }
@@ -310,6 +304,7 @@ static int library_work(void *stream_handle, const struct sim_op *op)
     sim_lock();
     result = sim_stream_get_locked(ctx, stream_handle, &stream);
     if (result == CUDA_SUCCESS) result = sim_submit_locked(stream, op);
+    if (result == CUDA_SUCCESS && op->kind == SIM_OP_KERNEL) sim_values_launched_locked(NULL);
     sim_unlock();
     return (int)result;
 }

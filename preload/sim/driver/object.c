@@ -17,7 +17,7 @@ static const size_t sizes[SIM_KIND_COUNT] = {
     [SIM_POOL] = sizeof(struct sim_pool),   [SIM_GRAPH] = sizeof(struct sim_graph),
     [SIM_EXEC] = sizeof(struct sim_graph),  [SIM_NODE] = 64,
     [SIM_USER_OBJECT] = 128,                [SIM_MODULE] = 64,
-    [SIM_FUNCTION] = 64,
+    [SIM_FUNCTION] = sizeof(struct sim_function),
 };
 
 /* Slab k of a kind holds FIRST_SLAB << k objects. */

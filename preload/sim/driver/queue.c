@@ -46,7 +46,7 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
 {
     struct sim_range *range;
     switch (op->kind) {
-    case SIM_OP_COPY: sim_copy_locked(stream->ctx, op); break;
+    case SIM_OP_COPY: sim_copy_locked(stream, op); break;
     case SIM_OP_FILL: sim_fill_locked(stream->ctx, op); break;
     case SIM_OP_HOST: run_host_locked(stream, op); break;
     case SIM_OP_RECORD: op->u.record.event->time_ns = real_ns(); break;
@@ -56,7 +56,10 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
         if (range && range->id == op->u.free.id) sim_allocation_free_locked(range);
         break;
     case SIM_OP_TOUCH: sim_touch_locked(stream->ctx, op); break;
-    case SIM_OP_KERNEL: sim.launches++; break;
+    case SIM_OP_KERNEL:
+        sim.launches++;
+        sim_values_executed_locked(stream, op->u.kernel.function);
+        break;
     case SIM_OP_EMPTY: break;
     }
     sim_op_drop_locked(op);

@@ -21,13 +21,19 @@ enum sim_op_kind {
     SIM_OP_EMPTY
 };
 
+#define SIM_TRAIL 3
+
 struct sim_event;
+struct sim_function;
 
 struct sim_op {
     struct sim_op *next;
     enum sim_op_kind kind;
     uint64_t seq;
     union {
+        struct {
+            const struct sim_function *function; /* NULL: a library's */
+        } kernel;
         struct {
             uintptr_t dst, src;
             size_t bytes, rows, dst_pitch, src_pitch; /* rows of `bytes` bytes each */
@@ -76,6 +82,7 @@ struct sim_stream {
     unsigned refs; /* handle, worker, events and waits that point here */
     bool listed, destroyed, worker, running;
     uint64_t submitted, completed;
+    const struct sim_function *trail[SIM_TRAIL]; /* kernels executed last, the newest first; NULL: a library's */
     struct sim_op *head, *tail;
     unsigned slot;
     struct sim_clock clock;
@@ -107,7 +114,7 @@ struct sim_stream *sim_pending_touch_locked(uintptr_t va, size_t bytes);
 
 /* ---- copies (copy.c) ---- */
 
-CUresult sim_copy_locked(struct sim_ctx *ctx, const struct sim_op *op);
+CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op);
 CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op);
 CUresult sim_touch_locked(struct sim_ctx *ctx, const struct sim_op *op);
 

@@ -11,6 +11,12 @@ static bool pageable_locked(uintptr_t va)
     return !sim_range_find_locked(va) && !sim_host_find_locked(va);
 }
 
+static void note_exchange_locked(const struct sim_op *op)
+{
+    bool to_device = sim_range_find_locked(op->u.copy.dst), from_device = sim_range_find_locked(op->u.copy.src);
+    if (to_device != from_device) sim_values_exchanged_locked(from_device, op->u.copy.bytes * op->u.copy.rows);
+}
+
 /* `wait`: the call returns when the copy is done. */
 static CUresult submit_copy(struct sim_ctx *ctx, CUstream handle, struct sim_op op, bool wait)
 {
@@ -27,6 +33,7 @@ static CUresult submit_copy(struct sim_ctx *ctx, CUstream handle, struct sim_op 
         if (op.u.copy.staging) memcpy(op.u.copy.staging, (const void *)op.u.copy.src, op.u.copy.bytes);
         else wait = true;
     }
+    note_exchange_locked(&op);
     result = sim_submit_locked(stream, &op);
     if (result == CUDA_SUCCESS && (wait || back) && !stream->capture) {
         struct sim_clock seen = {0};

@@ -1,49 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of the program: registration, launch and attributes; driver entry points by name. */
+/* Launches and attributes of the program's kernels; driver entry points by name. */
 #include "sim/runtime/runtime.h"
 
-#include <pthread.h>
 #include <string.h>
-
-/* ---- what the compiler's generated code calls; nothing may be done this early ---- */
-
-static int module_token;
-
-SIM_ENTRY(void **, __cudaRegisterFatBinary, (void *binary))
-{
-    static void *handle = &module_token;
-    (void)binary;
-    return &handle;
-}
-
-SIM_ENTRY(void, __cudaRegisterFatBinaryEnd, (void **handle))
-{
-    (void)handle;
-}
-
-SIM_ENTRY(void, __cudaUnregisterFatBinary, (void **handle))
-{
-    (void)handle;
-}
-
-SIM_ENTRY(char, __cudaInitModule, (void **handle))
-{
-    (void)handle;
-    return 1;
-}
-
-SIM_ENTRY(void, __cudaRegisterVar, (void **handle, char *host, char *device, const char *name, int external,
-                                    size_t bytes, int constant, int global))
-{
-    (void)handle, (void)host, (void)device, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
-}
-
-SIM_ENTRY(void, __cudaRegisterFunction, (void **handle, const char *host, char *device, const char *name, int limit,
-                                         void *tid, void *bid, void *block, void *grid, int *warp))
-{
-    (void)handle, (void)host, (void)device, (void)name, (void)limit;
-    (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
-}
 
 static __thread struct {
     dim3 grid, block;
@@ -71,25 +30,6 @@ SIM_ENTRY(cudaError_t, __cudaPopCallConfiguration, (dim3 * grid, dim3 *block, si
 
 /* ---- launches ---- */
 
-/* One driver function stands for all kernels of the program: none of them does anything. */
-static CUfunction any_kernel(const struct driver_table *drv)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static CUfunction function;
-    pthread_mutex_lock(&lock);
-    if (!function) {
-        CUlibrary library;
-        CUkernel kernel;
-        static const char image[] = "simulated";
-        if (drv->cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0) == CUDA_SUCCESS &&
-            drv->cuLibraryGetKernel(&kernel, library, "kernel") == CUDA_SUCCESS)
-            drv->cuKernelGetFunction(&function, kernel);
-    }
-    CUfunction found = function;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
 static cudaError_t launch(const struct driver_table *drv, CUfunction function, dim3 grid, dim3 block, size_t shared,
                           cudaStream_t stream, void **arguments)
 {
@@ -104,7 +44,7 @@ RUNTIME(cudaLaunchKernel,
 {
     BEGIN_CTX(cudaLaunchKernel);
     if (!function) return sim_fail(cudaErrorInvalidDeviceFunction);
-    return launch(drv, any_kernel(drv), grid, block, shared, stream, arguments);
+    return launch(drv, sim_kernel_function(drv, function), grid, block, shared, stream, arguments);
 }
 
 RUNTIME(cudaLaunchKernel_ptsz,
@@ -124,15 +64,15 @@ RUNTIME(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func
     BEGIN_CTX(cudaLaunchKernelExC);
     if (!config) return sim_fail(cudaErrorInvalidValue);
     if (!function) return sim_fail(cudaErrorInvalidDeviceFunction);
-    return launch(drv, any_kernel(drv), config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
-                  arguments);
+    return launch(drv, sim_kernel_function(drv, function), config->gridDim, config->blockDim,
+                  config->dynamicSmemBytes, config->stream, arguments);
 }
 
 RUNTIME(__cudaGetKernel, (cudaKernel_t * kernel, const void *function))
 {
     BEGIN(__cudaGetKernel);
     if (!kernel || !function) return sim_fail(cudaErrorInvalidValue);
-    *kernel = (cudaKernel_t)(void *)any_kernel(drv);
+    *kernel = (cudaKernel_t)(void *)sim_kernel_function(drv, function);
     return cudaSuccess;
 }
 

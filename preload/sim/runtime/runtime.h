@@ -152,6 +152,10 @@ cudaError_t sim_fail(cudaError_t error);
 cudaError_t sim_thread_ready(void);
 int sim_thread_device(void);
 
+/* The driver's function for a kernel by the address that the program launches (kernels.c); NULL when there is
+ * no memory for it. */
+CUfunction sim_kernel_function(const struct driver_table *drv, const void *host);
+
 /* 12 or 13: the CUDA version that the program was built for (abi12.c). */
 int sim_runtime_abi(void);
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computed values: loops on a flag end, other reads are zeros; kernels whose results depend on data are counted. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static CUfunction kernel(const char *name)
+{
+    CUmodule module;
+    CUfunction function;
+    CHECK_EQUAL(cuModuleLoadData(&module, "image"), 0);
+    CHECK_EQUAL(cuModuleGetFunction(&function, module, name), 0);
+    return function;
+}
+
+static void run(CUfunction function)
+{
+    CHECK_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
+}
+
+static CUdeviceptr flag;
+
+static bool ask(CUfunction function)
+{
+    unsigned char answer = 7;
+    run(function), run(function), run(function); /* what is looked at of a round's kernels */
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&answer, flag, 1), 0);
+    CHECK(answer <= 1);
+    return answer;
+}
+
+static unsigned reads_until_yes(CUfunction function, unsigned most)
+{
+    for (unsigned i = 1; i <= most; i++)
+        if (ask(function)) return i;
+    return 0;
+}
+
+static void prepare(void)
+{
+    use_device();
+    CHECK_EQUAL(cuMemAlloc_v2(&flag, 4096), 0);
+}
+
+static void test_the_nth_read_is_yes_once(void)
+{
+    prepare();
+    CUfunction done = kernel("done");
+    CHECK_EQUAL(reads_until_yes(done, 100), 20);
+    CHECK_EQUAL(reads_until_yes(done, 100), 20);
+}
+
+static void test_the_default_is_1024(void)
+{
+    prepare();
+    CHECK_EQUAL(reads_until_yes(kernel("done"), 5000), 1024);
+}
+
+static void test_zero_is_never(void)
+{
+    prepare();
+    CHECK_EQUAL(reads_until_yes(kernel("done"), 5000), 0);
+}
+
+/* Two flags in each round: each has its own row. */
+static void test_flags_of_other_kernels_do_not_count(void)
+{
+    prepare();
+    CUfunction done = kernel("done"), other = kernel("other"), both = kernel("both");
+    for (int i = 1; i <= 20; i++) {
+        run(other), run(other), run(both);
+        unsigned char answer = 7;
+        CHECK_EQUAL(cuMemcpyDtoH_v2(&answer, flag, 1), 0);
+        CHECK_EQUAL(answer, i == 20);
+        run(done), run(done), run(both);
+        CHECK_EQUAL(cuMemcpyDtoH_v2(&answer, flag, 1), 0);
+        CHECK_EQUAL(answer, i == 20);
+    }
+}
+
+static void *launch_elsewhere(void *function)
+{
+    use_device();
+    run(function);
+    return NULL;
+}
+
+enum breaker { TO_DEVICE, LOSS, THREAD, TOKEN };
+
+static unsigned rounds_with(enum breaker what)
+{
+    prepare();
+    CUfunction done = kernel("done");
+    uint64_t word = 0;
+    CUdeviceptr elsewhere;
+    CHECK_EQUAL(cuMemAlloc_v2(&elsewhere, 4096), 0);
+    for (unsigned i = 1; i <= 100; i++) {
+        pthread_t thread;
+        if (ask(done)) return i;
+        if (what == TO_DEVICE) CHECK_EQUAL(cuMemcpyHtoD_v2(elsewhere, &word, 8), 0);
+        if (what == LOSS) CHECK_EQUAL(cuMemcpyDtoH_v2(&word, elsewhere, 4), 0);
+        if (what == TOKEN) CHECK_EQUAL(cuMemcpyDtoH_v2(&word, elsewhere, 8), 0);
+        if (what == THREAD) {
+            CHECK(!pthread_create(&thread, NULL, launch_elsewhere, (void *)done));
+            pthread_join(thread, NULL);
+        }
+    }
+    return 0;
+}
+
+static void test_training_is_no_loop_on_a_flag(void)
+{
+    CHECK_EQUAL(rounds_with(TO_DEVICE), 0);
+    CHECK_EQUAL(rounds_with(LOSS), 0);
+    CHECK_EQUAL(rounds_with(THREAD), 0);
+    CHECK_EQUAL(rounds_with(TOKEN), 20);
+}
+
+/* A byte that the host wrote is the program's own. */
+static void test_written_bytes_are_read(void)
+{
+    prepare();
+    unsigned char byte = 3;
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(cuMemcpyHtoD_v2(flag, &byte, 1), 0);
+        unsigned char back = 0;
+        CHECK_EQUAL(cuMemcpyDtoH_v2(&back, flag, 1), 0);
+        CHECK_EQUAL(back, 3);
+    }
+}
+
+static char folder[] = "/tmp/gml-sim-values-XXXXXX";
+
+static void test_kernels_of_data_dependent_shapes(void)
+{
+    prepare();
+    setenv("GML_RUN_DIR", folder, 1);
+    const char *names[] = {
+        "_ZN3cub18DeviceReduceKernelI9NonZeroOp",        "_ZN3cub23DeviceSelectSweepKernelI9NonZeroOp",
+        "_ZN3cub23DeviceSelectSweepKernelI8equal_toIv",  "_ZN3cub23DeviceReduceByKeyKernelI3rle6encode",
+        "_ZN3cub23DeviceReduceByKeyKernelI4plus",        "_ZN3cub28DeviceUniqueByKeySweepKernelI",
+        "_ZN3cub18DeviceReduceKernelI4plus",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) run(kernel(names[i]));
+    uint32_t count;
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&count, flag, sizeof count), 0);
+    CHECK_EQUAL(count, 0);
+}
+
+static void check_report(void)
+{
+    char command[256];
+    snprintf(command, sizeof command, "cat %s/sim-*.json && rm -r %s", folder, folder);
+    FILE *from = popen(command, "r");
+    char text[8192];
+    CHECK(from);
+    text[fread(text, 1, sizeof text - 1, from)] = 0;
+    pclose(from);
+    CHECK(strstr(text, "\"data_dependent\": {\"nonzero\": 1, \"unique\": 2, \"unique_by_key\": 1}"));
+    CHECK(strstr(text, "\"reads\": {\"4\": 1}"));
+}
+
+#define AFTER_20 "GML_SIM_FLAG_AFTER=20"
+
+int main(void)
+{
+    run_on_device("the_nth_read_is_yes_once", test_the_nth_read_is_yes_once, AFTER_20);
+    RUN_SIM(test_the_default_is_1024);
+    run_on_device("zero_is_never", test_zero_is_never, "GML_SIM_FLAG_AFTER=0");
+    run_on_device("flags_of_other_kernels", test_flags_of_other_kernels_do_not_count, AFTER_20);
+    run_on_device("training_is_no_loop_on_a_flag", test_training_is_no_loop_on_a_flag, AFTER_20);
+    run_on_device("written_bytes_are_read", test_written_bytes_are_read, AFTER_20);
+    CHECK(mkdtemp(folder));
+    RUN_SIM(test_kernels_of_data_dependent_shapes);
+    check_report();
+    return 0;
+}
