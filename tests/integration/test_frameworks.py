@@ -67,13 +67,29 @@ def unfilled(run: Path) -> list[str]:
 def test_recurrent_networks(tmp_path: Path) -> None:
     program = str(PROGRAMS / "recurrent.py")
     out, report = gml(tmp_path / "run", sys.executable, program)
-    kinds = [
-        f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in ("float32", "float16", "bfloat16")
-    ]
+    dtypes = ("float32", "float16", "bfloat16")
+    kinds = [f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in dtypes]
     assert out.splitlines() == [*kinds, "projected 16", "autocast (5, 2, 48)", "ctc (50, 4, 20)"]
     assert served(report) > 1000 and unfilled(tmp_path / "run") == []
     again, _ = gml(tmp_path / "observed", "--observe", sys.executable, program)
     assert again == out
+
+
+def test_ranks_exchange_what_is_small(tmp_path: Path) -> None:
+    words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAMS / "ranks.py"))
+    out, report = gml(tmp_path / "run", sys.executable, *words, GML_SIM_DEVICES="2")
+    total, gathered, swapped, told = [3.0, 4.0], [0.0, 0.5, 1.0, 1.5], [0.0, 10.0], [1.0, 1.0]
+    assert out.splitlines()[-1] == str([[total, gathered, swapped, told], 2 * (512 * 512 + 512)])
+    assert served(report) > 100 and unfilled(tmp_path / "run") == []
+
+
+def test_several_devices_in_one_process(tmp_path: Path) -> None:
+    for devices in (2, 4):
+        words = (sys.executable, str(PROGRAMS / "ranks.py"), "replicas")
+        out, report = gml(tmp_path / f"run{devices}", *words, GML_SIM_DEVICES=str(devices))
+        assert out.splitlines()[-1] == str([0.0, 1.0 * devices, 2.0 * devices, *map(float, range(8))])
+        used = [device for process in report["processes"] for device in process["devices"]]
+        assert len([device for device in used if device["peak_live_bytes"]]) == devices
 
 
 def test_fixed_shapes_need_no_driver_after_the_warm_up(tmp_path: Path) -> None:

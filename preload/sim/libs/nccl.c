@@ -1,194 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL: communicators that know their size and rank; collectives that keep a rank's own data.
+/* NCCL: communicators and collectives.
  *
- * Ranks do not talk to each other. Every rank is taken to hold the same small data, so that a gather
- * repeats one's own part: what frameworks exchange for set-up (shapes, flags, seeds) stays sensible. */
-#include "sim/libs/libs.h"
+ * A collective checks the rank's buffers, is compared with what the other ranks call (nccl_board.c), and
+ * exchanges contributions of up to NCCL_SMALL bytes (nccl_exchange.c): sizes, flags and seeds that frameworks
+ * agree on are right on every rank. With more data a rank keeps its own: a gather repeats one's own part. */
+#define _GNU_SOURCE
+#include "sim/libs/nccl.h"
 
-#include <stdlib.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-struct comm {
-    int ranks, rank, device;
-};
-
-struct unique_id {
-    char bytes[128];
-};
-
-enum { NCCL_SUCCESS = 0, NCCL_UNHANDLED_CUDA_ERROR = 1, NCCL_SYSTEM_ERROR = 2, NCCL_INVALID_ARGUMENT = 4 };
-
 SIM_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, cudaStream_t stream);
+SIM_EXPORT cudaError_t cudaGetDevice(int *device);
+SIM_EXPORT cudaError_t cudaSetDevice(int device);
 
-LIBRARY(ncclGetVersion, (int *out))
+static __thread char said[512];
+
+void sim_nccl_say(const char *format, ...)
 {
-    *out = 23007;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(said, sizeof said, format, list);
+    va_end(list);
+    fprintf(stderr, "gml-sim: NCCL: %s\n", said);
+}
+
+const char *sim_nccl_said(void)
+{
+    return said;
+}
+
+/* ---- a collective ---- */
+
+struct call {
+    struct collective is;
+    struct comm *comm;
+    cudaStream_t stream;
+    const void *src;
+    void *dst;
+    size_t send, receive; /* bytes of this rank's buffers; 0: not used on it */
+    struct exchange_plan plan;
+    size_t own; /* where in `src` the part lies that the rank keeps without an exchange */
+};
+
+static int check_buffers(const struct call *call)
+{
+    if (call->send && sim_library_touch(call->stream, call->src, call->send)) return NCCL_UNHANDLED_CUDA_ERROR;
+    if (call->receive && sim_library_touch(call->stream, call->dst, call->receive)) return NCCL_UNHANDLED_CUDA_ERROR;
     return NCCL_SUCCESS;
 }
 
-LIBRARY(ncclGetUniqueId, (struct unique_id * out))
+/* Copies the rank's own part wherever a part of its size belongs. */
+static int keep_own(const struct call *call)
 {
-    memset(out, 7, sizeof *out);
+    size_t part = call->plan.bytes;
+    const char *from = (const char *)call->src + call->own;
+    char *to = call->dst;
+    if (!call->receive || !call->send)
+        return sim_library_launch(call->stream) ? NCCL_UNHANDLED_CUDA_ERROR : NCCL_SUCCESS;
+    for (size_t at = 0; at < call->receive; at += part)
+        if (to + at != from &&
+            cudaMemcpyAsync(to + at, from, part, cudaMemcpyDeviceToDevice, call->stream))
+            return NCCL_UNHANDLED_CUDA_ERROR;
     return NCCL_SUCCESS;
 }
 
-static int join(struct comm **out, int ranks, int rank)
+static int run(const struct call *call)
 {
-    if (!out || ranks < 1 || rank < 0 || rank >= ranks) return NCCL_INVALID_ARGUMENT;
-    if (sim_library_new((void **)out, sizeof **out)) return NCCL_SYSTEM_ERROR;
-    **out = (struct comm){ranks, rank, 0};
-    return NCCL_SUCCESS;
+    int result = check_buffers(call);
+    if (result == NCCL_SUCCESS) result = sim_board_note(call->comm, &call->is);
+    if (result != NCCL_SUCCESS || !call->is.count) return result;
+    bool small = call->send <= NCCL_SMALL && call->plan.bytes <= NCCL_SMALL &&
+                 call->receive <= NCCL_SMALL * (size_t)call->comm->ranks;
+    if (call->plan.how == EXCHANGE_SCATTER || call->plan.how == EXCHANGE_TRANSPOSE)
+        small = call->plan.bytes * (size_t)call->comm->ranks <= NCCL_SMALL;
+    if (small && sim_exchange(call->comm, &call->plan, call->src, call->send, call->dst, call->receive, call->stream))
+        return NCCL_SUCCESS;
+    return keep_own(call);
 }
 
-LIBRARY(ncclCommInitRank, (struct comm **out, int ranks, struct unique_id id, int rank))
+/* On the communicator's device, whichever is current. */
+static int collective(const struct call *call)
 {
-    (void)id;
-    return join(out, ranks, rank);
+    const struct comm *comm = call->comm;
+    int before = 0, result;
+    if (!comm || !sim_nccl_width(call->is.type) || call->is.root >= comm->ranks) return NCCL_INVALID_ARGUMENT;
+    if ((call->send && !call->src) || (call->receive && !call->dst)) return NCCL_INVALID_ARGUMENT;
+    if (cudaGetDevice(&before)) return NCCL_UNHANDLED_CUDA_ERROR;
+    if (before != comm->device && cudaSetDevice(comm->device)) return NCCL_UNHANDLED_CUDA_ERROR;
+    result = run(call);
+    if (before != comm->device) cudaSetDevice(before);
+    return result;
 }
 
-LIBRARY(ncclCommInitRankConfig, (struct comm **out, int ranks, struct unique_id id, int rank, void *config))
+static size_t ranks_of(const struct comm *comm)
 {
-    (void)id, (void)config;
-    return join(out, ranks, rank);
-}
-
-LIBRARY(ncclCommInitRankScalable,
-        (struct comm **out, int ranks, int rank, int ids, struct unique_id *id, void *config))
-{
-    (void)ids, (void)id, (void)config;
-    return join(out, ranks, rank);
-}
-
-LIBRARY(ncclCommSplit, (struct comm * comm, int color, int key, struct comm **out, void *config))
-{
-    (void)color, (void)key, (void)config;
-    return comm ? join(out, comm->ranks, comm->rank) : NCCL_INVALID_ARGUMENT;
-}
-
-LIBRARY(ncclCommDestroy, (struct comm * comm))
-{
-    free(comm);
-    return NCCL_SUCCESS;
-}
-
-LIBRARY(ncclCommAbort, (struct comm * comm))
-{
-    free(comm);
-    return NCCL_SUCCESS;
-}
-
-LIBRARY(ncclCommFinalize, (struct comm * comm))
-{
-    return comm ? NCCL_SUCCESS : NCCL_INVALID_ARGUMENT;
-}
-
-LIBRARY(ncclCommCount, (const struct comm *comm, int *out))
-{
-    *out = comm->ranks;
-    return NCCL_SUCCESS;
-}
-
-LIBRARY(ncclCommUserRank, (const struct comm *comm, int *out))
-{
-    *out = comm->rank;
-    return NCCL_SUCCESS;
-}
-
-LIBRARY(ncclCommGetAsyncError, (struct comm * comm, int *out))
-{
-    (void)comm;
-    *out = NCCL_SUCCESS;
-    return NCCL_SUCCESS;
-}
-
-LIBRARY(ncclCommRegister, (struct comm * comm, void *buffer, size_t bytes, void **out))
-{
-    (void)buffer, (void)bytes;
-    return comm && out ? sim_library_new(out, 8) : NCCL_INVALID_ARGUMENT;
-}
-
-LIBRARY(ncclCommDeregister, (struct comm * comm, void *handle))
-{
-    (void)comm;
-    free(handle);
-    return NCCL_SUCCESS;
-}
-
-SIM_ENTRY(const char *, ncclGetErrorString, (int error))
-{
-    return error ? "simulated NCCL error" : "no error";
-}
-
-SIM_ENTRY(const char *, ncclGetLastError, (struct comm * comm))
-{
-    (void)comm;
-    return "";
-}
-
-/* Bytes of an element of ncclDataType_t. */
-static size_t width(int type)
-{
-    static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-    return type >= 0 && type < 12 ? bytes[type] : 1;
-}
-
-static int copy(void *dst, const void *src, size_t bytes, cudaStream_t stream)
-{
-    cudaError_t error;
-    const struct driver_table *drv = sim_driver(&error);
-    if (!drv || !drv->launch || !drv->touch) return NCCL_UNHANDLED_CUDA_ERROR;
-    if ((src && drv->touch(src, bytes, stream)) || (dst && drv->touch(dst, bytes, stream)))
-        return NCCL_UNHANDLED_CUDA_ERROR;
-    if (dst == src || !dst || !src) return drv->launch(stream, 0) ? NCCL_UNHANDLED_CUDA_ERROR : NCCL_SUCCESS;
-    return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream) ? NCCL_UNHANDLED_CUDA_ERROR
-                                                                              : NCCL_SUCCESS;
+    return comm ? (size_t)comm->ranks : 0;
 }
 
 LIBRARY(ncclAllReduce,
         (const void *src, void *dst, size_t count, int type, int op, struct comm *comm, cudaStream_t stream))
 {
-    (void)op, (void)comm;
     COUNT(ncclAllReduce);
-    return copy(dst, src, count * width(type), stream);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclAllReduce", count, type, -1, op}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = bytes, .receive = bytes,
+                                     .plan = {EXCHANGE_REDUCE, type, op, -1, bytes}});
 }
 
-LIBRARY(ncclReduce,
-        (const void *src, void *dst, size_t count, int type, int op, int root, struct comm *comm, cudaStream_t stream))
+LIBRARY(ncclReduce, (const void *src, void *dst, size_t count, int type, int op, int root, struct comm *comm,
+                     cudaStream_t stream))
 {
-    (void)op;
     COUNT(ncclReduce);
-    return copy(comm->rank == root ? dst : NULL, src, count * width(type), stream);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclReduce", count, type, root, op}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = bytes,
+                                     .receive = comm && comm->rank == root ? bytes : 0,
+                                     .plan = {EXCHANGE_REDUCE, type, op, root, bytes}});
 }
 
 LIBRARY(ncclBroadcast,
         (const void *src, void *dst, size_t count, int type, int root, struct comm *comm, cudaStream_t stream))
 {
     COUNT(ncclBroadcast);
-    return copy(dst, comm->rank == root ? src : dst, count * width(type), stream);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclBroadcast", count, type, root, -1}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = comm && comm->rank == root ? bytes : 0,
+                                     .receive = bytes, .plan = {EXCHANGE_ROOT, type, -1, root, bytes}});
 }
 
 LIBRARY(ncclBcast, (void *buffer, size_t count, int type, int root, struct comm *comm, cudaStream_t stream))
 {
-    (void)root, (void)comm;
-    COUNT(ncclBcast);
-    return copy(buffer, buffer, count * width(type), stream);
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }
 
 LIBRARY(ncclAllGather, (const void *src, void *dst, size_t count, int type, struct comm *comm, cudaStream_t stream))
 {
     COUNT(ncclAllGather);
-    size_t bytes = count * width(type);
-    int result = NCCL_SUCCESS;
-    for (int i = 0; i < comm->ranks && result == NCCL_SUCCESS; i++)
-        result = copy((char *)dst + (size_t)i * bytes, src, bytes, stream);
-    return result;
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclAllGather", count, type, -1, -1}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = bytes, .receive = bytes * ranks_of(comm),
+                                     .plan = {EXCHANGE_GATHER, type, -1, -1, bytes}});
 }
 
 LIBRARY(ncclReduceScatter,
         (const void *src, void *dst, size_t count, int type, int op, struct comm *comm, cudaStream_t stream))
 {
-    (void)op;
     COUNT(ncclReduceScatter);
-    size_t bytes = count * width(type);
-    return copy(dst, (const char *)src + (size_t)comm->rank * bytes, bytes, stream);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclReduceScatter", count, type, -1, op}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = bytes * ranks_of(comm), .receive = bytes,
+                                     .plan = {EXCHANGE_SCATTER, type, op, -1, bytes},
+                                     .own = comm ? (size_t)comm->rank * bytes : 0});
+}
+
+LIBRARY(ncclGather,
+        (const void *src, void *dst, size_t count, int type, int root, struct comm *comm, cudaStream_t stream))
+{
+    COUNT(ncclGather);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclGather", count, type, root, -1}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = bytes,
+                                     .receive = comm && comm->rank == root ? bytes * ranks_of(comm) : 0,
+                                     .plan = {EXCHANGE_GATHER, type, -1, root, bytes}});
+}
+
+LIBRARY(ncclScatter,
+        (const void *src, void *dst, size_t count, int type, int root, struct comm *comm, cudaStream_t stream))
+{
+    COUNT(ncclScatter);
+    size_t bytes = count * sim_nccl_width(type);
+    return collective(&(struct call){.is = {"ncclScatter", count, type, root, -1}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst,
+                                     .send = comm && comm->rank == root ? bytes * ranks_of(comm) : 0,
+                                     .receive = bytes, .plan = {EXCHANGE_SCATTER, type, -1, root, bytes},
+                                     .own = comm ? (size_t)comm->rank * bytes : 0});
+}
+
+LIBRARY(ncclAlltoAll, (const void *src, void *dst, size_t count, int type, struct comm *comm, cudaStream_t stream))
+{
+    COUNT(ncclAlltoAll);
+    size_t bytes = count * sim_nccl_width(type), all = bytes * ranks_of(comm);
+    return collective(&(struct call){.is = {"ncclAlltoAll", count, type, -1, -1}, .comm = comm, .stream = stream,
+                                     .src = src, .dst = dst, .send = all, .receive = all,
+                                     .plan = {EXCHANGE_TRANSPOSE, type, -1, -1, bytes},
+                                     .own = comm ? (size_t)comm->rank * bytes : 0});
+}
+
+/* A message between two ranks: the buffer is checked, nothing is delivered. */
+static int message(const void *buffer, size_t count, int type, int peer, const struct comm *comm, cudaStream_t stream)
+{
+    if (!comm || !sim_nccl_width(type) || peer < 0 || peer >= comm->ranks || (count && !buffer))
+        return NCCL_INVALID_ARGUMENT;
+    int before = 0, result = NCCL_SUCCESS;
+    if (cudaGetDevice(&before)) return NCCL_UNHANDLED_CUDA_ERROR;
+    if (before != comm->device && cudaSetDevice(comm->device)) return NCCL_UNHANDLED_CUDA_ERROR;
+    if ((count && sim_library_touch(stream, buffer, count * sim_nccl_width(type))) || sim_library_launch(stream))
+        result = NCCL_UNHANDLED_CUDA_ERROR;
+    if (before != comm->device) cudaSetDevice(before);
+    return result;
+}
+
+LIBRARY(ncclSend, (const void *src, size_t count, int type, int peer, struct comm *comm, cudaStream_t stream))
+{
+    COUNT(ncclSend);
+    return message(src, count, type, peer, comm, stream);
+}
+
+LIBRARY(ncclRecv, (void *dst, size_t count, int type, int peer, struct comm *comm, cudaStream_t stream))
+{
+    COUNT(ncclRecv);
+    return message(dst, count, type, peer, comm, stream);
+}
+
+/* A sum of values that were scaled before: the scale is passed over. */
+LIBRARY(ncclRedOpCreatePreMulSum, (int *op, void *scalar, int type, int residence, struct comm *comm))
+{
+    (void)type, (void)residence;
+    if (!op || !scalar || !comm) return NCCL_INVALID_ARGUMENT;
+    *op = NCCL_OPS;
+    return NCCL_SUCCESS;
+}
+
+/* Calls of a group take effect one after another: each waits for other ranks in its stream, none in the call. */
+LIBRARY(ncclGroupStart, (void))
+{
+    COUNT(ncclGroupStart);
+    return NCCL_SUCCESS;
+}
+
+LIBRARY(ncclGroupEnd, (void))
+{
+    return NCCL_SUCCESS;
 }

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL: the board where the ranks of a communicator meet, a file in shared memory named after its unique id.
+ *
+ * Each rank writes only its own row. Notes are a ring, compared with the rows of ranks that are at the same
+ * place or further; the one that comes later tells. An exchange has two places in turn: a rank writes its
+ * n-th contribution when every rank has read the (n-2)-nd. A rank waits for another one as long as that one
+ * lives: on real devices it would wait too, and after a while it says for whom. Where ranks never come at all
+ * (another machine), all of them go on alone. */
+#define _GNU_SOURCE
+#include "sim/libs/nccl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOTES = 64, SAY_AFTER_SECONDS = 20, JOIN_SECONDS = 30 };
+
+struct note {
+    _Atomic uint64_t number; /* from 1 on; written last */
+    char name[24];
+    uint64_t count;
+    int type, root, op;
+};
+
+struct row {
+    _Atomic int pid;              /* 0: has not joined */
+    _Atomic uint64_t issued;      /* collectives noted so far */
+    _Atomic uint64_t ended;       /* 1 + issued, when the rank issues no more */
+    _Atomic uint64_t sent, read;  /* exchanges contributed to, and read */
+    struct {
+        _Atomic uint64_t number;
+        int color, key;
+    } split[2];
+    struct note notes[NOTES];
+};
+
+struct board {
+    _Atomic int alone; /* a rank gave the others up */
+    int ranks;
+    char name[64];
+    size_t bytes;
+    struct row row[]; /* one a rank; behind them the places of exchanges */
+};
+
+static char *place(struct board *board, int rank, uint64_t number)
+{
+    size_t index = 2 * (size_t)rank + number % 2;
+    return (char *)&board->row[board->ranks] + index * NCCL_SMALL;
+}
+
+/* Ranks of one exchange lie side by side only after this. */
+static void collect(struct board *board, uint64_t number, char *into)
+{
+    for (int r = 0; r < board->ranks; r++) memcpy(into + (size_t)r * NCCL_SMALL, place(board, r, number), NCCL_SMALL);
+}
+
+static void *map(const char *name, size_t bytes)
+{
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return NULL;
+    void *memory = ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                                                     : MAP_FAILED;
+    close(fd);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The last to join takes the name away: the memory lives as long as it is mapped. */
+struct board *sim_board_join(const struct unique_id *id, int ranks, int rank)
+{
+    char name[64] = "/gml-sim-nccl-";
+    size_t length = strlen(name);
+    for (int i = 0; i < 16; i++) length += (size_t)snprintf(name + length, 3, "%02x", (unsigned char)id->bytes[i]);
+    size_t bytes = sizeof(struct board) + (size_t)ranks * (sizeof(struct row) + 2 * NCCL_SMALL);
+    struct board *board = map(name, bytes);
+    if (!board) return NULL;
+    board->ranks = ranks; /* every rank writes the same */
+    memcpy(board->name, name, sizeof name);
+    board->row[rank].pid = getpid();
+    int joined = 0;
+    for (int r = 0; r < ranks; r++) joined += board->row[r].pid != 0;
+    if (joined == ranks) shm_unlink(name);
+    return board;
+}
+
+void sim_board_leave(struct comm *comm)
+{
+    struct board *board = comm->board;
+    if (!board) return;
+    int missing = 0;
+    for (int r = 0; r < board->ranks; r++) missing += board->row[r].pid == 0;
+    if (missing) shm_unlink(board->name);
+    munmap(board, sizeof *board + (size_t)board->ranks * (sizeof(struct row) + 2 * NCCL_SMALL));
+    comm->board = NULL;
+}
+
+/* ---- notes ---- */
+
+static bool same(const struct note *a, const struct note *b)
+{
+    return !strcmp(a->name, b->name) && a->count == b->count && a->type == b->type && a->root == b->root &&
+           a->op == b->op;
+}
+
+static const char *text(const struct note *note, char *out, size_t room)
+{
+    int n = snprintf(out, room, "%s of %llu elements of type %d", note->name, (unsigned long long)note->count,
+                     note->type);
+    if (note->root >= 0) n += snprintf(out + n, room - (size_t)n, ", root %d", note->root);
+    if (note->op >= 0) snprintf(out + n, room - (size_t)n, ", operation %d", note->op);
+    return out;
+}
+
+int sim_board_note(struct comm *comm, const struct collective *collective)
+{
+    struct board *board = comm->board;
+    uint64_t number = ++comm->issued;
+    if (!board) return NCCL_SUCCESS;
+    struct note *mine = &board->row[comm->rank].notes[number % NOTES];
+    mine->number = 0;
+    snprintf(mine->name, sizeof mine->name, "%s", collective->name);
+    mine->count = collective->count;
+    mine->type = collective->type;
+    mine->root = collective->root;
+    mine->op = collective->op;
+    mine->number = number;
+    board->row[comm->rank].issued = number;
+    for (int r = 0; r < board->ranks; r++) {
+        const struct note *other = &board->row[r].notes[number % NOTES];
+        if (r == comm->rank || other->number != number) continue;
+        const struct note seen = *other;
+        if (other->number != number || same(mine, &seen)) continue;
+        char here[96], there[96];
+        sim_nccl_say("collective %llu of a communicator of %d ranks differs: rank %d calls %s, rank %d called %s; "
+                     "on real devices they would wait for ever or mix their data up",
+                     (unsigned long long)number, board->ranks, comm->rank, text(mine, here, sizeof here), r,
+                     text(&seen, there, sizeof there));
+        comm->error = NCCL_INVALID_USAGE;
+        return NCCL_INVALID_USAGE;
+    }
+    return NCCL_SUCCESS;
+}
+
+void sim_board_finish(struct comm *comm)
+{
+    struct board *board = comm->board;
+    if (!board || board->row[comm->rank].ended) return;
+    board->row[comm->rank].ended = comm->issued + 1;
+    for (int r = 0; r < board->ranks; r++) {
+        uint64_t ended = board->row[r].ended;
+        if (!ended || ended == comm->issued + 1) continue;
+        sim_nccl_say("rank %d ends after %llu collectives, rank %d ended after %llu: on real devices the one with "
+                     "more would wait for ever",
+                     comm->rank, (unsigned long long)comm->issued, r, (unsigned long long)(ended - 1));
+        return;
+    }
+}
+
+/* ---- waiting ---- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool dead(int pid)
+{
+    return pid && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+typedef bool (*arrived)(const struct row *row, uint64_t number);
+
+static bool has_sent(const struct row *row, uint64_t number)
+{
+    return row->sent > number;
+}
+
+static bool has_read(const struct row *row, uint64_t number)
+{
+    return number < 2 || row->read > number - 2 || dead(row->pid);
+}
+
+static bool has_split(const struct row *row, uint64_t number)
+{
+    return row->split[number % 2].number >= number;
+}
+
+/* Gives the others up: they never joined, or one ended without its part. */
+static int give_up(struct comm *comm, int rank, const char *why)
+{
+    if (!comm->board->alone)
+        sim_nccl_say("rank %d waits for rank %d, which %s; from here on the ranks of this communicator keep their "
+                     "own data",
+                     comm->rank, rank, why);
+    comm->board->alone = 1;
+    return 0;
+}
+
+static int wait_for(struct comm *comm, arrived has, uint64_t number)
+{
+    struct board *board = comm->board;
+    double start = seconds();
+    bool said = false;
+    for (int r = 0; r < board->ranks; r++) {
+        unsigned nap = 20;
+        while (!has(&board->row[r], number)) {
+            if (comm->aborted || board->alone) return 0;
+            usleep(nap);
+            if (nap < 2000) nap += nap / 2;
+            double waited = seconds() - start;
+            if (!board->row[r].pid && waited > JOIN_SECONDS) return give_up(comm, r, "has not joined");
+            if (dead(board->row[r].pid) && !has(&board->row[r], number)) {
+                comm->error = NCCL_REMOTE_ERROR;
+                return give_up(comm, r, "has ended");
+            }
+            if (said || waited < SAY_AFTER_SECONDS) continue;
+            sim_nccl_say("rank %d has waited %d seconds for rank %d in collective %llu", comm->rank,
+                         SAY_AFTER_SECONDS, r, (unsigned long long)comm->issued);
+            said = true;
+        }
+    }
+    return 1;
+}
+
+int sim_board_split(struct comm *comm, int color, int key, int *colors, int *keys)
+{
+    struct board *board = comm->board;
+    uint64_t number = ++comm->splits;
+    if (!board) return 0;
+    struct row *mine = &board->row[comm->rank];
+    mine->split[number % 2].color = color;
+    mine->split[number % 2].key = key;
+    mine->split[number % 2].number = number;
+    if (!wait_for(comm, has_split, number)) return 0;
+    for (int r = 0; r < board->ranks; r++) {
+        colors[r] = board->row[r].split[number % 2].color;
+        keys[r] = board->row[r].split[number % 2].key;
+    }
+    return 1;
+}
+
+int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, const char **all)
+{
+    struct board *board = comm->board;
+    static __thread char *parts;
+    static __thread int room;
+    if (room < board->ranks) {
+        free(parts);
+        parts = malloc((size_t)board->ranks * NCCL_SMALL);
+        room = parts ? board->ranks : 0;
+    }
+    if (!parts || !wait_for(comm, has_read, number)) return 0;
+    memcpy(place(board, comm->rank, number), data, bytes);
+    board->row[comm->rank].sent = number + 1;
+    if (!wait_for(comm, has_sent, number)) return 0;
+    collect(board, number, parts);
+    *all = parts;
+    return 1;
+}
+
+void sim_board_read(struct comm *comm, uint64_t number)
+{
+    comm->board->row[comm->rank].read = number + 1;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL: exchange of small data between ranks, in stream order.
+ *
+ * A collective becomes a copy to pinned memory, a host function that meets the other ranks on the board, and
+ * a copy back: the stream waits for the other ranks as on real devices, the calling thread does not. */
+#include "sim/libs/nccl.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct exchange {
+    struct exchange *next;
+    struct comm *comm;
+    struct exchange_plan plan;
+    uint64_t number;
+    size_t send, receive, room; /* `room` bytes behind `in`, NCCL_SMALL behind `out` */
+    char *out, *in;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+SIM_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, cudaStream_t stream);
+SIM_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *user);
+SIM_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, CUstreamCaptureStatus *status);
+SIM_EXPORT cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
+SIM_EXPORT cudaError_t cudaFreeHost(void *memory);
+
+static void assemble(struct exchange *x, const char *all)
+{
+    const struct exchange_plan *p = &x->plan;
+    int ranks = x->comm->ranks, me = x->comm->rank;
+    size_t width = sim_nccl_width(p->type);
+    switch (p->how) {
+    case EXCHANGE_GATHER:
+        for (int r = 0; r < ranks; r++)
+            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * NCCL_SMALL, p->bytes);
+        break;
+    case EXCHANGE_REDUCE: sim_nccl_reduce(x->in, all, NCCL_SMALL, ranks, p->bytes / width, p->type, p->op); break;
+    case EXCHANGE_ROOT: memcpy(x->in, all + (size_t)p->root * NCCL_SMALL, p->bytes); break;
+    case EXCHANGE_SCATTER:
+        if (p->root >= 0) memcpy(x->in, all + (size_t)p->root * NCCL_SMALL + (size_t)me * p->bytes, p->bytes);
+        else
+            sim_nccl_reduce(x->in, all + (size_t)me * p->bytes, NCCL_SMALL, ranks, p->bytes / width, p->type, p->op);
+        break;
+    default: /* EXCHANGE_TRANSPOSE */
+        for (int r = 0; r < ranks; r++)
+            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * NCCL_SMALL + (size_t)me * p->bytes, p->bytes);
+    }
+}
+
+/* Without the other ranks a rank keeps what it has: a gather repeats its own part. */
+static void keep_own(struct exchange *x)
+{
+    bool own_part = x->plan.how == EXCHANGE_SCATTER && x->send;
+    const char *from = x->out + (own_part ? (size_t)x->comm->rank * x->plan.bytes : 0);
+    size_t part = own_part ? x->plan.bytes : x->send ? x->send : NCCL_SMALL;
+    for (size_t at = 0; at < x->receive; at += part)
+        memcpy(x->in + at, from, x->receive - at < part ? x->receive - at : part);
+}
+
+static void meet(void *argument)
+{
+    struct exchange *x = argument;
+    const char *all;
+    if (sim_board_write(x->comm, x->number, x->out, x->send, &all)) {
+        if (x->receive) assemble(x, all);
+        sim_board_read(x->comm, x->number);
+    } else {
+        keep_own(x);
+    }
+}
+
+static void done(void *argument)
+{
+    struct exchange *x = argument;
+    struct comm *comm = x->comm;
+    pthread_mutex_lock(&lock);
+    x->next = comm->spare;
+    comm->spare = x;
+    pthread_mutex_unlock(&lock);
+    sim_nccl_unref(comm);
+}
+
+static struct exchange *take(struct comm *comm, size_t receive)
+{
+    pthread_mutex_lock(&lock);
+    struct exchange **link = &comm->spare, *x;
+    while (*link && (*link)->room < receive) link = &(*link)->next;
+    if ((x = *link)) *link = x->next;
+    pthread_mutex_unlock(&lock);
+    if (x) return x;
+    void *memory;
+    size_t room = receive > NCCL_SMALL ? receive : NCCL_SMALL;
+    if (!(x = calloc(1, sizeof *x))) return NULL;
+    if (cudaHostAlloc(&memory, NCCL_SMALL + room, 0)) {
+        free(x);
+        return NULL;
+    }
+    x->out = memory;
+    x->in = x->out + NCCL_SMALL;
+    x->room = room;
+    return x;
+}
+
+void sim_exchange_free_spare(struct comm *comm)
+{
+    for (struct exchange *x = comm->spare, *next; x; x = next) {
+        next = x->next;
+        free(x); /* its pinned memory goes with the process: this may run in a host function */
+    }
+    comm->spare = NULL;
+}
+
+bool sim_exchange(struct comm *comm, const struct exchange_plan *plan, const void *src, size_t send, void *dst,
+                  size_t receive, cudaStream_t stream)
+{
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!comm->board || comm->ranks < 2 || !plan->bytes || !sim_nccl_width(plan->type)) return false;
+    if (cudaStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return false;
+    struct exchange *x = take(comm, receive);
+    if (!x) return false;
+    x->comm = comm;
+    x->plan = *plan;
+    x->number = comm->exchanges++;
+    x->send = send;
+    x->receive = dst ? receive : 0;
+    comm->refs++;
+    if (!send) memset(x->out, 0, NCCL_SMALL);
+    bool ok = !send || !cudaMemcpyAsync(x->out, src, send, cudaMemcpyDeviceToHost, stream);
+    ok = ok && !cudaLaunchHostFunc(stream, meet, x);
+    if (ok && x->receive) ok = !cudaMemcpyAsync(dst, x->in, receive, cudaMemcpyHostToDevice, stream);
+    return ok && !cudaLaunchHostFunc(stream, done, x);
+}
