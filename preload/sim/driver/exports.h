@@ -33,5 +33,7 @@ GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);
 GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by a matrix product */
 /* Device work of a library on a stream; `writes` when it may leave results that memory does not show. */
 GML_SIM_EXPORT int gml_sim_launch(void *stream, int writes);
+/* Whether all work of a stream is done. Unlike a query it orders nothing: the oracle learns nothing from it. */
+GML_SIM_EXPORT int gml_sim_idle(void *stream);
 
 #endif

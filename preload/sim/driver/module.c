@@ -320,3 +320,14 @@ int gml_sim_touch(const void *pointer, size_t bytes, void *stream)
     const struct sim_op op = {.kind = SIM_OP_TOUCH, .u.touch = {(uintptr_t)pointer, bytes}};
     return bytes ? library_work(stream, &op) : 0;
 }
+
+int gml_sim_idle(void *stream_handle)
+{
+    struct sim_ctx *ctx;
+    struct sim_stream *stream;
+    if (sim_ctx_current(&ctx) != CUDA_SUCCESS) return 1;
+    sim_lock();
+    bool idle = sim_stream_get_locked(ctx, stream_handle, &stream) != CUDA_SUCCESS || sim_stream_idle_locked(stream);
+    sim_unlock();
+    return idle;
+}

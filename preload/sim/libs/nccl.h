@@ -65,6 +65,8 @@ int sim_board_split(struct comm *comm, int color, int key, int *colors, int *key
  * apart, until sim_board_read. 0 when a rank does not come. */
 int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, const char **all);
 void sim_board_read(struct comm *comm, uint64_t number);
+/* Another rank of the communicator lives in this process. */
+bool sim_board_shared_here(const struct comm *comm);
 
 /* ---- data (nccl_exchange.c, nccl_reduce.c) ---- */
 

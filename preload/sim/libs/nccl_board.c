@@ -269,3 +269,10 @@ void sim_board_read(struct comm *comm, uint64_t number)
 {
     comm->board->row[comm->rank].read = number + 1;
 }
+
+bool sim_board_shared_here(const struct comm *comm)
+{
+    for (int r = 0; r < comm->ranks; r++)
+        if (r != comm->rank && comm->board->row[r].pid == getpid()) return true;
+    return false;
+}

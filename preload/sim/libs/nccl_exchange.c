@@ -2,12 +2,18 @@
 /* NCCL: exchange of small data between ranks, in stream order.
  *
  * A collective becomes a copy to pinned memory, a host function that meets the other ranks on the board, and
- * a copy back: the stream waits for the other ranks as on real devices, the calling thread does not. */
+ * a copy back: the stream waits for the other ranks as on real devices, the calling thread need not. It does
+ * for a while all the same where every rank is a process: else it would depend on how fast they run what
+ * memory is still in use at the next allocation, and a peak would differ from run to run. */
+#define _GNU_SOURCE
 #include "sim/libs/nccl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PATIENCE_US = 5000000 };
 
 struct exchange {
     struct exchange *next;
@@ -112,6 +118,16 @@ void sim_exchange_free_spare(struct comm *comm)
     comm->spare = NULL;
 }
 
+static void wait_a_while(cudaStream_t stream)
+{
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    for (unsigned waited = 0, nap = 10; drv && drv->idle && !drv->idle(stream) && waited < PATIENCE_US; waited += nap) {
+        usleep(nap);
+        if (nap < 500) nap *= 2;
+    }
+}
+
 bool sim_exchange(struct comm *comm, const struct exchange_plan *plan, const void *src, size_t send, void *dst,
                   size_t receive, cudaStream_t stream)
 {
@@ -130,5 +146,7 @@ bool sim_exchange(struct comm *comm, const struct exchange_plan *plan, const voi
     bool ok = !send || !cudaMemcpyAsync(x->out, src, send, cudaMemcpyDeviceToHost, stream);
     ok = ok && !cudaLaunchHostFunc(stream, meet, x);
     if (ok && x->receive) ok = !cudaMemcpyAsync(dst, x->in, receive, cudaMemcpyHostToDevice, stream);
-    return ok && !cudaLaunchHostFunc(stream, done, x);
+    ok = ok && !cudaLaunchHostFunc(stream, done, x);
+    if (ok && !sim_board_shared_here(comm)) wait_a_while(stream);
+    return ok;
 }

@@ -51,6 +51,7 @@ static cudaError_t link_driver(void)
     store(offsetof(struct driver_table, work), dlsym(library, "gml_sim_work"));
     store(offsetof(struct driver_table, launch), dlsym(library, "gml_sim_launch"));
     store(offsetof(struct driver_table, touch), dlsym(library, "gml_sim_touch"));
+    store(offsetof(struct driver_table, idle), dlsym(library, "gml_sim_idle"));
     return (cudaError_t)table.cuInit(0);
 }
 

@@ -139,6 +139,7 @@ struct driver_table {
     void (*work)(double);
     int (*launch)(void *, int);
     int (*touch)(const void *, size_t, void *);
+    int (*idle)(void *);
 };
 
 /* Loads the driver at first use; NULL (with the error) when there is none. */

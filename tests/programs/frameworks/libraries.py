@@ -90,15 +90,15 @@ def lightning() -> str:
             super().__init__()
             self.net = nn.Sequential(nn.Linear(32, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, 4))
 
-        def training_step(self, batch, index):  # noqa: ANN001, ANN201
+        def training_step(self, batch, index):
             loss = F.cross_entropy(self.net(batch[0]), batch[1])
             self.log("loss", loss)
             return loss
 
-        def validation_step(self, batch, index):  # noqa: ANN001, ANN201
+        def validation_step(self, batch, index):
             self.log("checked", F.cross_entropy(self.net(batch[0]), batch[1]))
 
-        def configure_optimizers(self):  # noqa: ANN201
+        def configure_optimizers(self):
             return torch.optim.Adam(self.parameters())
 
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "gpu"}
