@@ -131,3 +131,11 @@ def test_torch_compile(tmp_path: Path) -> None:
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
     run = simulate(["-c", COMPILED], TRITON_LIBCUDA_PATH=str(Path(native.simulated[1]).parent), **cache)
     assert (run.returncode, run.stdout.strip()) == (0, "compiled"), run.stderr[-3000:]
+
+
+def test_convolutions_and_attention_take_virtual_time() -> None:
+    """As many operations as the sizes say: forward once, and once for either gradient."""
+    found = last_json(simulate([str(PROGRAMS / "virtual_time.py"), str(0.4 * 989.4)]))
+    for name in ("conv2d", "groups", "transposed", "conv1d", "conv3d"):
+        assert found[name] == pytest.approx([1, 2], abs=0.02), name
+    assert found["attention"] == pytest.approx([1, 2.5], abs=0.02)

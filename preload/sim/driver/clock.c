@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual time: driver-call costs, matrix products at 40 % of the peak rate, copies at full bandwidth. */
+/* Virtual time: driver-call costs, operations of libraries at 40 % of the peak rate, copies at full bandwidth. */
 #include "sim/driver/driver.h"
 #include "sim/driver/exports.h"
 

@@ -14,7 +14,7 @@ GML_SIM_EXPORT size_t gml_sim_used_bytes(int device);
 GML_SIM_EXPORT size_t gml_sim_peak_bytes(int device);
 /* What the contexts of this process take on the device. */
 GML_SIM_EXPORT size_t gml_sim_context_bytes(int device);
-/* The virtual clock: the profile's costs of driver calls, matrix products and copies, in nanoseconds. */
+/* The virtual clock: the profile's costs of driver calls, operations of libraries and copies, in nanoseconds. */
 GML_SIM_EXPORT uint64_t gml_sim_now_ns(void);
 /* How often a driver, runtime or library entry point was called so far. */
 GML_SIM_EXPORT uint64_t gml_sim_calls(const char *name);
@@ -30,7 +30,7 @@ GML_SIM_EXPORT void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t 
 GML_SIM_EXPORT int gml_sim_touch(const void *pointer, size_t bytes, void *stream);
 GML_SIM_EXPORT _Atomic uint64_t *gml_sim_counter(const char *name);
 GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);
-GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by a matrix product */
+GML_SIM_EXPORT void gml_sim_work(double flops); /* advances the virtual clock by so many operations */
 /* Device work of a library on a stream; `writes` when it may leave results that memory does not show. */
 GML_SIM_EXPORT int gml_sim_launch(void *stream, int writes);
 /* Whether all work of a stream is done. Unlike a query it orders nothing: the oracle learns nothing from it. */

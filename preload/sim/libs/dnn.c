@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN: the backend API of version 9 as torch uses it, and the descriptors of the older one.
- *
- * The backend is a bag of attributes: torch's frontend builds an operation graph, asks a heuristic for
- * engine configurations, finalises one into a plan and executes it. One engine without workspace is
- * offered for every graph; attributes that are asked for and have no answer here count as empty. */
+/* cuDNN: handles, versions, and the descriptors of the older API; the backend is in dnn_graph.c. */
 #include "sim/libs/dnn.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* cudnnBackendAttributeName_t: those that are answered. */
-enum {
-    ENGINEHEUR_RESULTS = 202,
-    ENGINECFG_ENGINE = 300,
-    ENGINECFG_INTERMEDIATE_INFO = 301,
-    ENGINECFG_KNOB_CHOICES = 302,
-    ENGINECFG_WORKSPACE_SIZE = 303,
-    ENGINECFG_SHARED_MEMORY = 304,
-    PLAN_WORKSPACE_SIZE = 402,
-    PLAN_JSON = 405,
-    ENGINE_WORKSPACE = 1301,
-    ENGINE_SM_COUNT = 1306
-};
 
 SIM_ENTRY(size_t, cudnnGetVersion, (void))
 {
@@ -82,73 +63,6 @@ LIBRARY(cudnnGetStream, (struct dnn * dnn, void **out))
     if (!dnn || !out) return DNN_BAD_PARAM;
     *out = dnn->stream;
     return DNN_SUCCESS;
-}
-
-/* ---- backend ---- */
-
-LIBRARY(cudnnBackendCreateDescriptor, (int type, void **out))
-{
-    COUNT(cudnnBackendCreateDescriptor);
-    if (sim_library_new(out, 64)) return DNN_ALLOC_FAILED;
-    memcpy(*out, &type, sizeof type);
-    return DNN_SUCCESS;
-}
-
-LIBRARY(cudnnBackendDestroyDescriptor, (void *descriptor))
-{
-    free(descriptor);
-    return DNN_SUCCESS;
-}
-
-LIBRARY(cudnnBackendFinalize, (void *descriptor))
-{
-    return descriptor ? DNN_SUCCESS : DNN_BAD_PARAM;
-}
-
-LIBRARY(cudnnBackendSetAttribute, (void *descriptor, int name, int type, int64_t count, const void *values))
-{
-    (void)name, (void)type, (void)count, (void)values;
-    return descriptor ? DNN_SUCCESS : DNN_BAD_PARAM;
-}
-
-LIBRARY(cudnnBackendGetAttribute,
-        (void *descriptor, int name, int type, int64_t wanted, int64_t *found, void *values))
-{
-    (void)type;
-    COUNT(cudnnBackendGetAttribute);
-    if (!descriptor) return DNN_BAD_PARAM;
-    int64_t answers = 0;
-    switch (name) {
-    case ENGINEHEUR_RESULTS:
-    case ENGINECFG_ENGINE:
-    case ENGINECFG_INTERMEDIATE_INFO: answers = 1; break; /* the caller's descriptor stands for the answer */
-    case ENGINECFG_WORKSPACE_SIZE:
-    case PLAN_WORKSPACE_SIZE:
-    case ENGINE_WORKSPACE:
-        if (values) memset(values, 0, sizeof(int64_t));
-        answers = 1;
-        break;
-    case ENGINECFG_SHARED_MEMORY:
-    case ENGINE_SM_COUNT:
-        if (values) memset(values, 0, sizeof(int32_t));
-        answers = 1;
-        break;
-    case PLAN_JSON:
-        if (values && wanted >= 3) memcpy(values, "{}", 3);
-        answers = 3;
-        break;
-    default: break; /* knobs, notes: none */
-    }
-    if (found) *found = answers;
-    return DNN_SUCCESS;
-}
-
-LIBRARY(cudnnBackendExecute, (struct dnn * dnn, void *plan, void *variants))
-{
-    (void)variants;
-    COUNT(cudnnBackendExecute);
-    if (!dnn || !plan) return DNN_BAD_PARAM;
-    return sim_library_launch(dnn->stream) ? DNN_EXECUTION_FAILED : DNN_SUCCESS;
 }
 
 /* ---- older descriptors: made and dropped, their settings are passed over ---- */

@@ -12,13 +12,18 @@ int sim_library_launch(void *stream)
     return drv->launch ? drv->launch(stream, 1) : 0;
 }
 
-int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch)
+int sim_library_work(void *stream, double operations)
 {
     int result = sim_library_launch(stream);
     cudaError_t error;
     const struct driver_table *drv = sim_driver(&error);
-    if (!result && drv && drv->work) drv->work(2.0 * (double)m * (double)n * (double)k * (double)batch);
+    if (!result && drv && drv->work) drv->work(operations);
     return result;
+}
+
+int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch)
+{
+    return sim_library_work(stream, 2.0 * (double)m * (double)n * (double)k * (double)batch);
 }
 
 int sim_library_touch(void *stream, const void *pointer, size_t bytes)
