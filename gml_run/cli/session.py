@@ -31,7 +31,7 @@ from gml_run.report.baseline import find_baselines
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.files import write_json
 from gml_run.report.runs import short_path
-from gml_run.report.simulation import read_simulation
+from gml_run.report.simulation import foreign_bytes, read_simulation
 from gml_run.report.summary import SIMULATED_NOTE, format_summary
 from gml_run.telemetry.sites import read_sites
 
@@ -102,6 +102,7 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
             watch.history.points,
             watch.steps(),
             read_sites(path) if path is not None else None,
+            _others(options, watch, path),
         )
         if path is not None and not report["not_served"]:
             report["baseline"] = find_baselines(report, path)
@@ -120,6 +121,13 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
         complain("--strict: the run was not measured or not reported")
         os._exit(OWN_FAILURE)
     end_like(ending)
+
+
+def _others(options: RunOptions, watch: Watch, path: str | None) -> dict[int, int | None]:
+    """What foreign processes held, by process of ours."""
+    if options.simulation is not None:
+        return foreign_bytes(path)
+    return watch.neighbours.others if watch.neighbours is not None else {}
 
 
 def prepare_environment(

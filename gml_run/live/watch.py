@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gml_run.analysis.frame import Frame, make_frame
 from gml_run.analysis.history import History
 from gml_run.analysis.steps import StepLines, Steps, found_steps
 from gml_run.telemetry.reader import ProcessSnapshot, TelemetryReader
 from gml_run.telemetry.versions import library_versions
+
+if TYPE_CHECKING:
+    from gml_run.telemetry.neighbours import Neighbours
 
 _EAGER = 0.25  # seconds between looks at first: the course of short runs should still be seen
 _EASY = 1.0  # and after two minutes, when nothing is drawn
@@ -47,6 +51,7 @@ class Watch:
         self.history = History()
         self.processes: Sequence[ProcessSnapshot] = ()
         self.step_lines: StepLines | None = None
+        self.neighbours: Neighbours | None = None
 
     def tick(self, elapsed: float) -> float:
         """One look; returns the seconds until the next. Never raises: the run goes on without a view."""
@@ -57,6 +62,8 @@ class Watch:
             processes = self.processes = self._reader.read()
             cost = time.thread_time() - begin
             self._note_versions(processes)
+            if self.neighbours is not None:
+                self.neighbours.look(processes, elapsed)
             if elapsed >= self._sinks_due:
                 self._sinks_due = elapsed + SINK_INTERVAL
                 self._feed_sinks(processes, elapsed)

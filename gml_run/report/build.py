@@ -118,8 +118,13 @@ def build_report(
     history: Sequence[Point] = (),
     steps: Steps | None = None,
     sites: Mapping[int, Sequence[Sites]] | None = None,
+    others: Mapping[int, int | None] | None = None,
 ) -> dict[str, Any]:
-    """The whole report. Never fails for want of telemetry: it then says why there is none."""
+    """The whole report. Never fails for want of telemetry: it then says why there is none.
+
+    `others`: process id -> bytes that foreign processes held when the device was fullest; None: not known.
+    """
+    others = others or {}
     run = record.identity()
     run["versions"].update(versions)
     driver = None if run["simulated"] else driver_version()
@@ -127,7 +132,9 @@ def build_report(
         run["versions"]["driver"] = driver
     run.update(duration_s=round(duration_s, 3), exit_code=ending.shell_code, signal=ending.signal_name)
     lines = sites_of(processes, sites or {})
-    entries = [_process(process, found) for process, found in zip(processes, lines, strict=True)]
+    entries = [
+        _process(process, found, others.get(process.pid)) for process, found in zip(processes, lines, strict=True)
+    ]
     report = {
         "schema_version": SCHEMA_VERSION,
         "verdict": "",
@@ -136,7 +143,7 @@ def build_report(
         "baseline": [],
         "steps": _steps(steps or found_steps(processes)),
         "processes": entries,
-        "ooms": _ooms(processes, lines, record.options.limit_bytes),
+        "ooms": _ooms(processes, lines, record.options.limit_bytes, others),
         "events": _events(processes, record),
         "problems": [*problems, *_own_problems(processes), *unread_lines(entries)],
         "not_served": "",
@@ -189,7 +196,7 @@ def _steps(steps: Steps) -> dict[str, Any]:
     }
 
 
-def _process(process: ProcessSnapshot, sites: Sites | None) -> dict[str, Any]:
+def _process(process: ProcessSnapshot, sites: Sites | None, others: int | None) -> dict[str, Any]:
     counters = process.counters
     entry = {
         "pid": process.pid,
@@ -202,7 +209,7 @@ def _process(process: ProcessSnapshot, sites: Sites | None) -> dict[str, Any]:
         "observed_calls": counters.observed_calls,
         "captures": counters.captures,
         "message": process.message,
-        "devices": [_device(process, device, sites) for device in process.devices],
+        "devices": [{**_device(process, device, sites), "others_bytes": others} for device in process.devices],
     }
     if sites is not None:
         entry["lines_read_from"] = sites.status
@@ -298,18 +305,22 @@ def _device_overview(processes: Sequence[ProcessSnapshot]) -> dict[str, Any]:
 
 
 def _ooms(
-    processes: Sequence[ProcessSnapshot], lines: Sequence[Sites | None], limit_bytes: int | None
+    processes: Sequence[ProcessSnapshot],
+    lines: Sequence[Sites | None],
+    limit_bytes: int | None,
+    others: Mapping[int, int | None],
 ) -> list[dict[str, Any]]:
     entries = []
     for process, sites in zip(processes, lines, strict=True):
         first = process.oom_count - len(process.ooms)
         for number, oom in enumerate(process.ooms, first):
-            entries.append({**_oom(oom, process, limit_bytes), **oom_lines(sites, number)})
+            alone = others.get(process.pid) == 0 or (process.simulated and not others.get(process.pid))
+            entries.append({**_oom(oom, process, limit_bytes, alone), **oom_lines(sites, number)})
     return sorted(entries, key=lambda entry: int(entry["time_ns"]))
 
 
-def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None) -> dict[str, Any]:
-    verdict = classify(oom, limit_bytes, alone=process.simulated)
+def _oom(oom: OomRecord, process: ProcessSnapshot, limit_bytes: int | None, alone: bool) -> dict[str, Any]:
+    verdict = classify(oom, limit_bytes, alone)
     entry: dict[str, Any] = {name: value for name, value in oom._asdict().items() if not name.startswith("top")}
     entry.update(
         pid=process.pid,

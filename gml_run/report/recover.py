@@ -10,6 +10,7 @@ from gml_run.config import Allocator, Goal, Intercept, RunOptions, parse_simulat
 from gml_run.launch.process import Ending
 from gml_run.report.build import RunRecord, build_report
 from gml_run.report.runs import is_alive, read_opening, read_report
+from gml_run.report.simulation import foreign_bytes
 from gml_run.telemetry.reader import TelemetryReader
 from gml_run.telemetry.sites import read_sites
 
@@ -32,6 +33,7 @@ def load_report(directory: str) -> dict[str, Any]:
         Ending(0, None),
         time.time() - record.started,
         sites=read_sites(directory),
+        others=foreign_bytes(directory) if record.options.simulation is not None else None,
     )
     reader.close()
     report["run"].update(exit_code=None, signal=None)  # nobody was there to see it

@@ -60,6 +60,23 @@ def simulation_sentences(simulation: dict[str, Any]) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
+def foreign_bytes(directory: str | None) -> dict[int, int | None]:
+    """Process id -> what the simulator had held by "another process" (a fault on demand; else nothing). A process
+    that was killed leaves no figure."""
+    found: dict[int, int | None] = {}
+    if directory is None:
+        return found
+    for path in glob.glob(os.path.join(glob.escape(directory), "sim-*.json")):
+        try:
+            with open(path, encoding="utf-8") as file:
+                devices = json.load(file)["devices"]
+            pid = int(os.path.basename(path)[len("sim-") : -len(".json")])
+            found[pid] = max((int(device["foreign_bytes"]) for device in devices), default=0)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
 def unfilled_sentence(simulation: dict[str, Any]) -> str:
     """One sentence on the calls whose outputs nothing filled; empty when there was none."""
     calls = simulation["unfilled_calls"]

@@ -101,8 +101,16 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     rows += _comparison_rows(report, device, len(busy))
     outside = device["peak_used_bytes"] - device["peak_reserved_bytes"]
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
-        rows.append(("outside", f"{format_size(outside)} of the device: context, libraries, other processes"))
+        rows.append(("outside", _outside(outside, device.get("others_bytes"))))
     return rows
+
+
+def _outside(outside: int, others: int | None) -> str:
+    if others is None:
+        return f"{format_size(outside)} of the device: context, libraries, other processes"
+    others = min(others, outside)
+    text = f"{format_size(outside - others)} of the device: context and libraries"
+    return f"{text}; {format_size(others)}: other processes" if others else text
 
 
 def _held_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:

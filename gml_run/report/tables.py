@@ -37,7 +37,7 @@ def report_tables(report: dict[str, Any]) -> list[Table]:
     tables = [_identity(report)]
     if not report["not_served"]:
         device = peak_device(report)
-        tables += [_reconciliation(device, report["run"]["simulated"]), _processes(report)]
+        tables += [_reconciliation(device), _processes(report)]
         if device["counted_by"] == "heap":
             tables += [_waste(report, device), _placements(device), _driver(report["run"], device)]
         tables += [_sizes(device), _lines(report, device)]
@@ -73,7 +73,7 @@ def _identity(report: dict[str, Any]) -> Table:
     return Table("Run", ("what", "value"), rows)
 
 
-def _reconciliation(device: dict[str, Any], simulated: bool) -> Table:
+def _reconciliation(device: dict[str, Any]) -> Table:
     """One sum from what the program asked for up to what the device had in use."""
     waste = device["waste"]
     reserved = device["peak_reserved_bytes"]
@@ -88,8 +88,11 @@ def _reconciliation(device: dict[str, Any], simulated: bool) -> Table:
         ("= held by the allocator (PyTorch: reserved)", format_size(reserved)),
     ]
     if outside > 0:
-        if simulated:  # nobody else is on it
-            rows += [("+ context and libraries", format_size(outside)), ("+ other processes", "0")]
+        others = device.get("others_bytes")
+        if others is not None:
+            others = min(others, outside)
+            rows.append(("+ context and libraries", format_size(outside - others)))
+            rows.append(("+ other processes", format_size(others)))
         else:
             rows.append(
                 ("+ context and libraries, and other processes: the driver gives their sum", format_size(outside))

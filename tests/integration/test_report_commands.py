@@ -10,6 +10,7 @@ import time
 
 import pytest
 from launcher import GML_RUN, PROGRAMS, wait_until
+from runs import python, run
 
 PY = sys.executable
 FAKE = str(PROGRAMS / "fake_gpu.py")
@@ -178,3 +179,26 @@ def test_old_runs_are_deleted(gml, env, tmp_path):
 def test_a_table_of_ranks(gml, finished):
     lines = gml("report", "latest", "--ranks").stdout.decode().splitlines()
     assert lines[0].startswith("process") and "step p50" in lines[0] and "22 GiB" in lines[1]
+
+
+def test_what_others_hold_has_a_row_of_its_own(gml, tmp_path):
+    """A simulated neighbour takes 2 GiB: the table says so, and a failure is not blamed on the program."""
+    script = tmp_path / "take.py"
+    script.write_text(
+        "import torch\n"
+        "kept = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(3)]\n"
+        "try:\n"
+        "    torch.empty(19 << 30, dtype=torch.uint8, device='cuda')\n"
+        "except torch.OutOfMemoryError:\n"
+        "    pass\n"
+    )
+    faults = {"GML_SIM_FAULTS": "foreign:2=2G"}
+    start = ["-q", "--simulate", "h100:24G"]
+    alone = run(start, python(script), tmp_path / "alone")
+    shared = run(start, python(script), tmp_path / "shared", variables=faults)
+    assert (alone.code, shared.code) == (0, 0), alone.stderr + shared.stderr
+    said = gml("report", "shared", "--md").stdout.decode()
+    assert "| + other processes | 2 GiB |" in said and "| + context and libraries | 520 MiB |" in said
+    assert "| + other processes | 0 |" in gml("report", "alone", "--md").stdout.decode()
+    assert {oom["kind"] for oom in shared.report["ooms"]} == {"others"}
+    assert alone.report["ooms"] == []

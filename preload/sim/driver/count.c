@@ -89,8 +89,8 @@ static void write_report(void)
     fprintf(out, "{\"schema_version\": 1, \"device\": \"%s\", \"total_bytes\": %zu,\n \"devices\": [",
             config->profile ? config->profile->full_name : "", config->total_bytes);
     for (int i = 0; i < config->devices; i++)
-        fprintf(out, "%s{\"used_bytes\": %zu, \"peak_bytes\": %zu}", i ? ", " : "", gml_sim_used_bytes(i),
-                gml_sim_peak_bytes(i));
+        fprintf(out, "%s{\"used_bytes\": %zu, \"peak_bytes\": %zu, \"foreign_bytes\": %zu}", i ? ", " : "",
+                gml_sim_used_bytes(i), gml_sim_peak_bytes(i), sim_fault_foreign_bytes());
     size_t handles, reservations, maps, allocations;
     gml_sim_ledger(&handles, &reservations, &maps, &allocations);
     fprintf(out, "],\n \"held_at_exit\": {\"handles\": %zu, \"reservations\": %zu, \"maps\": %zu, \"allocations\": %zu},",
