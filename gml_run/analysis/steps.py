@@ -41,9 +41,10 @@ NONE = Steps(0, 0.0, 0.0, NOT_KNOWN)
 
 def steps_of(device: DeviceSnapshot) -> Steps:
     """The steps that were found in the allocations of one device."""
-    if device.figures.step_count < FEWEST or not device.step_times_ns:
+    times = [each / 1e9 for each in device.step_times_ns if each]  # 0: counted later, when its time was not known
+    if device.figures.step_count < FEWEST or not times:
         return NONE
-    return _summary(device.figures.step_count, [each / 1e9 for each in device.step_times_ns], FROM_BLOCKS)
+    return _summary(device.figures.step_count, times, FROM_BLOCKS)
 
 
 def found_steps(processes: Sequence[ProcessSnapshot]) -> Steps:

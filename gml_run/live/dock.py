@@ -14,6 +14,7 @@ from gml_run.live.stream import OutputStream
 SMALLEST_ROWS = 12  # on a lower screen the child needs all of it
 _SAVE = b"\x1b7"
 _RESTORE = b"\x1b8"
+_REST = 4  # refreshes after the child gave up a scroll region of its own: it may just take another
 _PATIENCE = 8  # refreshes for which a cursor that the child saved keeps us from painting
 
 
@@ -25,11 +26,13 @@ class Dock:
         self._columns = columns
         self._height = height
         self._stream = OutputStream()
+        self._stream.screen_rows = rows
         self._lines: tuple[str, ...] = ()
         self._shown = False  # the region is set
         self._wanted = True  # false while suspended
         self._dirty = False
         self._waits = 0
+        self._rest = 0  # refreshes until our lines come back
 
     @property
     def columns(self) -> int:
@@ -50,6 +53,10 @@ class Dock:
         """The child's output as it goes to the terminal, our lines repaired where it wiped them."""
         written, effects = self._stream.feed(data)
         if not self._shown:
+            return written
+        if effects.parted:
+            self._shown, self._rest = False, _REST
+            self._stream.rows = None
             return written
         if effects.unbound and not self._stream.alternate:
             written += self._bind()
@@ -72,8 +79,12 @@ class Dock:
         """Shows the dock when there is something to show, and paints what changed."""
         if not self._lines or not self._wanted or self._stream.alternate:
             return b""
+        if self._stream.parted:
+            self._rest = _REST
+            return b""
         if not self._shown:
-            if self._rows < SMALLEST_ROWS or not self._stream.calm:
+            self._rest -= 1
+            if self._rows < SMALLEST_ROWS or not self._stream.calm or self._rest > 0:
                 return b""
             return self._show()
         self._waits += 1
@@ -87,6 +98,7 @@ class Dock:
         """The terminal has a new size."""
         same = (rows, columns) == (self._rows, self._columns)
         self._rows, self._columns = rows, columns
+        self._stream.screen_rows = rows
         if same or not self._shown:
             return b""
         self._shown = False
@@ -118,6 +130,7 @@ class Dock:
         self._stream.rows = rows
         self._stream.bind = self._bind()
         self._stream.unbind = _SAVE + b"\x1b[r" + _RESTORE
+        self._stream.clear = self._clear()
         # Line feeds make room, by scrolling where the cursor is low on the screen.
         room = b"\n" * self._height + b"\x1b[%dA" % self._height
         return room + self._bind() + self._paint()
@@ -125,10 +138,14 @@ class Dock:
     def _hide(self) -> bytes:
         self._shown = False
         self._stream.rows = None
-        first = self._rows - self._height + 1
         if self._stream.alternate:
             self._stream.bind = self._stream.unbind = b""
             return b""
+        return self._clear()
+
+    def _clear(self) -> bytes:
+        """Takes our lines off the screen and lets all of it scroll."""
+        first = self._rows - self._height + 1
         clear = b"".join(b"\x1b[%d;1H\x1b[2K" % row for row in range(first, self._rows + 1))
         return _SAVE + b"\x1b[r\x1b[0m" + clear + _RESTORE
 

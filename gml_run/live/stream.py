@@ -5,6 +5,9 @@ The child believes in a screen that is as much shorter as our lines are high. Mo
 is. Rewritten are only sequences that would reach our lines: absolute rows are limited to the child's
 screen, and scroll regions end above our lines. Noted are: whether a sequence or a character is half
 written (nothing may be painted then), the alternate screen, and what wipes our lines.
+
+A scroll region that ends above the last row of the child's screen cannot be shared: below it a line feed
+would go on into our lines, where the child's own screen ends. They give way while there is one.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ class Effects:
 
     wiped: bool = False  # our lines may have been erased or scrolled away
     unbound: bool = False  # the scroll region was reset
+    parted: bool = False  # the child took a scroll region that leaves no room for them: they are cleared
     entered: bool = False  # the child went to the alternate screen
     left: bool = False  # and came back
 
@@ -38,6 +42,9 @@ class OutputStream:
 
     def __init__(self) -> None:
         self.rows: int | None = None
+        self.screen_rows = 0  # of the terminal, for when our lines are not shown
+        self.clear = b""  # written before our lines give way
+        self.parted = False  # the child has a scroll region that ends above its last row
         self.unbind = b""  # written before the child enters the alternate screen
         self.bind = b""  # written after it came back
         self.alternate = False
@@ -47,7 +54,7 @@ class OutputStream:
 
     @property
     def _limits(self) -> bool:
-        return self.rows is not None and not self.alternate
+        return self.rows is not None and not self.alternate and not self.parted
 
     @property
     def calm(self) -> bool:
@@ -97,7 +104,7 @@ class OutputStream:
             return self._short(match, effects)
         if match["final"] is None or match["mid"] == b"!":
             if match["final"] == b"p":  # soft reset
-                effects.unbound = True
+                effects.unbound, self.parted = True, False
             return match[0]
         if match["mid"]:
             return match[0]
@@ -106,9 +113,11 @@ class OutputStream:
             return self._mode(match, final, parameters[1:].split(b";"), effects)
         if final in b"JK":
             effects.wiped = effects.wiped or final == b"J"
+        elif final == b"r" and not self.alternate and not parameters.startswith((b"<", b"=", b">")):
+            return self._region(match, parameters, effects)
         elif final in b"su":
             self.saved = final == b"s"
-        elif self._limits and final in b"Hfdr" and not parameters.startswith((b"<", b"=", b">")):
+        elif self._limits and final in b"Hfd" and not parameters.startswith((b"<", b"=", b">")):
             return self._position(final, parameters)
         return match[0]
 
@@ -116,7 +125,7 @@ class OutputStream:
         kind = match["short"]
         if kind == b"c":  # full reset
             effects.unbound = effects.wiped = True
-            self.saved = False
+            self.saved = self.parted = False
         elif kind in (b"7", b"8"):
             self.saved = kind == b"7"
         elif kind == b"#8":  # fills the screen
@@ -140,14 +149,28 @@ class OutputStream:
                 return match[0] + self.bind
         return match[0]
 
+    def _region(self, match: re.Match[bytes], parameters: bytes, effects: Effects) -> bytes:
+        """A scroll region: one down to the child's last row ends above our lines, any other sends them away."""
+        values = parameters.split(b";")
+        rows = self.rows if self.rows is not None and not self.parted else self.screen_rows
+        top, bottom = _number(values, 0, 1), _number(values, 1, rows)
+        if top < bottom < rows:
+            first = not self.parted
+            self.parted = True
+            if first and self.rows is not None:
+                effects.parted = True
+                return self.clear + match[0]
+            return match[0]
+        self.parted = False
+        if not self._limits:
+            return match[0]
+        bottom = min(bottom, rows)
+        return b"\x1b[%d;%dr" % (top, bottom) if top < bottom else b"\x1b[1;%dr" % rows
+
     def _position(self, final: bytes, parameters: bytes) -> bytes:
-        """An absolute row, or a scroll region, kept inside the child's screen."""
+        """An absolute row, kept inside the child's screen."""
         rows = self.rows or 0
         values = parameters.split(b";")
-        if final == b"r":
-            top = _number(values, 0, 1)
-            bottom = min(_number(values, 1, rows), rows)
-            return b"\x1b[%d;%dr" % (top, bottom) if top < bottom else b"\x1b[1;%dr" % rows
         if _number(values, 0, 1) > rows:
             values[0] = b"%d" % rows
         return b"\x1b[" + b";".join(values) + final

@@ -156,7 +156,7 @@ typedef struct gml_device_block {
     uint64_t alloc_latency[GML_TELEMETRY_LATENCIES];
     uint64_t free_latency[GML_TELEMETRY_LATENCIES];
     uint64_t driver_latency[GML_TELEMETRY_LATENCIES];
-    uint64_t step_ns[GML_TELEMETRY_STEPS]; /* how long step i took, at i modulo the length */
+    uint64_t step_ns[GML_TELEMETRY_STEPS]; /* how long step i took, at i modulo the length; 0: not known */
     /* The physical memory, chunk ids in equal cells: 0 no memory, 1 idle, 2 idle and aliased,
      * 3..10 live in eighths of the cell, 128 added when most of it is live in a stitched arena. */
     uint8_t map[GML_TELEMETRY_MAP_CELLS];

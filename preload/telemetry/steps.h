@@ -4,9 +4,13 @@
  * A training step takes memory for its forward pass and gives it back until the gradients are dropped.
  * The number of live blocks shows that better than their bytes: it does not depend on the lengths in a
  * batch, and gradients that wait for the optimizer keep it up. Its turns are followed, small ones left out;
- * a step ends at a low that lies near the floor, which is the lowest one, drawn slowly towards those that
- * come. A much larger swing than any before it means that what was counted so far lay inside of
- * steps: counting starts over.
+ * a step ends at a low that lies near the floor, which is the last one that counted.
+ *
+ * Where the floor is has to be found out. It falls to each lower low; if lows at the former floor go on between
+ * those at the new one, then the former ones lay inside of steps (batches whose gradients are kept), and the steps
+ * until then are what all lows until then make at so many a step. It rises when no low has come near it for much longer
+ * than before: to the lowest of those that came meanwhile, which are counted then. A swing more than twice as
+ * large as any before it means that what was counted so far was something smaller: counting starts over.
  *
  *      blocks      /\                    /\
  *                 /  \  _              /  \  _        the bump is the optimizer's, and its low, where
@@ -31,7 +35,15 @@ typedef struct gml_steps {
     _Atomic uint64_t extreme_bytes; /* live bytes then */
     _Atomic uint64_t reach;         /* blocks by which the number must turn */
     uint64_t high, low;             /* blocks at the last turns */
-    uint64_t floor;                 /* blocks at a low that counts, about */
+    uint64_t floor;                 /* blocks at the last low that counted */
+    uint64_t since, most_since;     /* lows since then, and the most that there were between two that counted */
+    uint64_t patience;              /* lows to wait beyond those that a step had, before the floor rises */
+    uint64_t lowest_since;          /* the lowest of them */
+    uint64_t at_lowest;             /* how many were there */
+    uint64_t former;                /* the floor before a much lower one came; 0: none, or it is settled */
+    uint64_t counted_before;        /* steps until then */
+    uint64_t lows, lows_before;     /* all lows, and those until then */
+    uint64_t at_former, at_floor;   /* lows at both since then */
     uint64_t swing;                 /* the largest one, up and down again */
     uint64_t last_ns;               /* when the last step ended; 0: none has */
 } gml_steps;

@@ -282,3 +282,50 @@ class TestTerminal:
             (os.killpg if to_group else os.kill)(run.pid, signal.SIGUSR1)
             assert run.finish() == 5
             assert "seen 1" in run.history()
+
+
+class TestRegionsOfTheChild:
+    def test_a_bar_below_a_scroll_region(self, env, tmp_path):
+        """As package managers draw it: lines scroll in a region, a bar stands still on the last row."""
+        code = (
+            "import os, shutil\n"
+            "rows = shutil.get_terminal_size().lines\n"
+            "out = lambda text: os.write(1, text.encode())\n"
+            "out('\\n' * 3 + f'\\x1b7\\x1b[1;{rows - 1}r\\x1b8\\x1b[1A')\n"
+            "for n in range(30):\n"
+            "    out(f'line {n}\\r\\n')\n"
+            "    out(f'\\x1b7\\x1b[{rows};1Hbar {n}\\x1b8')\n"
+            "    time.sleep(0.03)\n"
+            "out(f'\\x1b7\\x1b[r\\x1b[{rows};1H\\x1b[K\\x1b8')\n"
+            "time.sleep(3)\n"
+        )
+        with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
+            run.wait_for("bar 1")
+            assert dock_top(run) is None
+            run.wait_for("line 29")
+            run.wait_for("── gml-run")  # and back again
+            assert dock_top(run) == 19
+            found = [line for line in run.history() if line.startswith("line ")]
+            assert found == [f"line {n}" for n in range(30)]
+            run.finish()
+
+    def test_what_clears_resizes_and_is_no_text(self, env, tmp_path):
+        """Clearing, other bytes than UTF-8, half sequences and a change of size, all at once."""
+        code = (
+            "import os\n"
+            "for n in range(40):\n"
+            "    os.write(1, b'\\x1b[2J\\x1b[H' if n % 7 == 0 else b'\\xff\\xfe\\x1b[')\n"
+            "    time.sleep(0.05)\n"
+            "    os.write(1, b'32m' + '漢字'.encode() + b' %d\\x1b[0m\\r\\n' % n)\n"
+            "time.sleep(2)\n"
+        )
+        with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
+            run.wait_for("── gml-run")
+            run.resize(30, 100)
+            run.wait_for(r"字 \d")
+            run.resize(20, 70)
+            run.wait_for(r"字 39")
+            run.wait_for("── gml-run")
+            assert dock_top(run) == 15
+            assert all("漢" not in line for line in run.lines()[15:])
+            assert run.finish() == 0

@@ -144,3 +144,43 @@ def test_a_low_screen_has_no_dock(rows, shown):
     dock.set_lines(LINES)
     assert bool(dock.refresh()) is shown
     assert dock.child_rows == (rows - HEIGHT if shown else rows)
+
+
+@pytest.mark.parametrize("region", [b"\x1b[3;10r", b"\x1b[;%dr" % (ROWS - HEIGHT - 1), b"\x1b[1;2r"])
+def test_our_lines_give_way_to_a_scroll_region_that_ends_above_them(region):
+    """As for a progress bar below a region: line feeds below it would go on into our lines."""
+    terminal = Emulator(ROWS)
+    dock = Dock(ROWS, COLUMNS, HEIGHT)
+    dock.set_lines(LINES)
+    terminal.feed(dock.refresh())
+    assert dock.child_rows == ROWS - HEIGHT
+    last = b"\x1b[%d;1H" % (ROWS - HEIGHT)
+    for piece in (region[:3], region[3:] + last + b"bar 1", b"\x1b[E\x1b[%d;1Hbar 3" % ROWS):
+        terminal.feed(dock.output(piece) + dock.refresh())
+    assert dock.child_rows == ROWS
+    shown = terminal.top(ROWS)
+    assert (shown[ROWS - HEIGHT - 1], shown[ROWS - 1]) == ("bar 1", "bar 3")
+    assert not any("dock line" in line for line in shown)
+    terminal.feed(dock.output(b"\x1b[r\x1b[2J\x1b[Hdone\r\n"))
+    refreshes = [dock.refresh() for _ in range(6)]
+    assert refreshes[0] == b"" and any(refreshes)
+    terminal.feed(b"".join(refreshes))
+    assert terminal.top(1) == ["done"] and dock.child_rows == ROWS - HEIGHT
+    assert [line.split()[:2] for line in terminal.top(ROWS)[ROWS - HEIGHT :]] == [["dock", "line"]] * HEIGHT
+
+
+def test_a_region_that_was_there_first_keeps_our_lines_away():
+    dock = Dock(ROWS, COLUMNS, HEIGHT)
+    dock.output(b"\x1b[1;%dr" % (ROWS - 1))
+    dock.set_lines(LINES)
+    assert not any(dock.refresh() for _ in range(10))
+    dock.output(b"\x1b[1;%dr" % ROWS)
+    assert any(dock.refresh() for _ in range(10))
+
+
+def test_a_full_reset_ends_the_region():
+    dock = Dock(ROWS, COLUMNS, HEIGHT)
+    dock.output(b"\x1b[2;9r")
+    dock.output(b"\x1bc")
+    dock.set_lines(LINES)
+    assert any(dock.refresh() for _ in range(10))

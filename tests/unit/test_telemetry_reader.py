@@ -10,6 +10,7 @@ import pytest
 from telemetry_files import device, oom, telemetry_bytes, write_process
 
 from gml_run import _abi
+from gml_run.analysis.steps import steps_of
 from gml_run.telemetry.reader import TelemetryReader
 
 
@@ -153,3 +154,10 @@ def test_step_times_in_order(tmp_path):
     (process,) = TelemetryReader(str(tmp_path)).read()
     assert process.devices[0].step_times_ns == tuple(range(37, 101))
     assert process.devices[0].figures.step_count == 100
+
+
+def test_steps_without_a_time_count_and_do_not_shift_the_median(tmp_path):
+    write_process(tmp_path, devices={0: device(steps_ns=[0, 0, 0, 0, 2_000_000, 2_000_000])})
+    (process,) = TelemetryReader(str(tmp_path)).read()
+    found = steps_of(process.devices[0])
+    assert (found.count, found.p50_s) == (6, 0.002)

@@ -85,6 +85,70 @@ static void test_gradients_over_several_batches_are_one_step(void)
     CHECK(block.step_count >= 36 && block.step_count <= 44);
 }
 
+/* Activations are computed again in the backward pass; gradients are kept over `batches` of them. */
+static void accumulate(int batches, int gradients)
+{
+    for (int batch = 0; batch < batches; batch++) {
+        move(145);
+        move(-120);
+        move(120);
+        move(batch == 0 ? gradients - 145 : -145);
+    }
+    move(gradients);
+    move(-2 * gradients);
+}
+
+static void test_recomputed_activations_and_kept_gradients(void)
+{
+    begin();
+    move(150);
+    for (int i = 0; i < 60; i++) {
+        accumulate(4, 148);
+        if (i == 0)
+            move(2 * 148); /* the optimizer's state */
+    }
+    CHECK(block.step_count >= 57 && block.step_count <= 60);
+}
+
+static void test_sixteen_batches_to_a_step(void)
+{
+    begin();
+    move(150);
+    for (int i = 0; i < 40; i++)
+        accumulate(16, 148);
+    CHECK(block.step_count >= 36 && block.step_count <= 42);
+}
+
+static void test_a_loss_kept_each_step_and_evaluations(void)
+{
+    begin();
+    move(300);
+    for (int i = 0; i < 90; i++) {
+        train(600, 290);
+        move(1); /* the loss, kept in a list */
+        if (i == 0)
+            move(600);
+        if (i % 30 == 29) {
+            move(220);
+            move(-220);
+        }
+    }
+    CHECK(block.step_count >= 86 && block.step_count <= 94);
+}
+
+static void test_steps_that_had_no_time_are_counted(void)
+{
+    begin();
+    move(100);
+    for (int i = 0; i < 12; i++)
+        train(300, 100);
+    move(200); /* more stays from here on */
+    uint64_t before = block.step_count;
+    for (int i = 0; i < 30; i++)
+        train(300, 100);
+    CHECK(block.step_count >= before + 27 && block.step_count <= before + 31);
+}
+
 static void test_a_growing_program_has_no_steps(void)
 {
     begin();
@@ -116,6 +180,10 @@ int main(void)
     RUN(test_training_steps);
     RUN(test_more_gradients_than_activations);
     RUN(test_gradients_over_several_batches_are_one_step);
+    RUN(test_recomputed_activations_and_kept_gradients);
+    RUN(test_sixteen_batches_to_a_step);
+    RUN(test_a_loss_kept_each_step_and_evaluations);
+    RUN(test_steps_that_had_no_time_are_counted);
     RUN(test_a_growing_program_has_no_steps);
     RUN(test_a_pause_between_steps_is_one_long_step);
     return 0;
