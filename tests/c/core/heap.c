@@ -382,27 +382,38 @@ static void test_stitching_has_a_budget(void)
     CHECK(reserved_mib_after(GML_GOAL_THROUGHPUT, 1000000, 1) > 32);
 }
 
-/* While hardly anything is idle, a small block grows rather than break up the last gap; a larger one,
- * and a small one when more is idle, takes what is there. */
-static void test_the_last_idle_chunks_are_left_whole(void)
+/* A small block grows rather than break up gaps; it takes idle chunks where a run is twice as long as it
+ * needs, or where much is idle. */
+static void test_gaps_are_left_whole(void)
 {
     test_bench bench = open_bench((gml_model_options){.total_bytes = 4096 * GML_MIB}, (gml_heap_options){.goal = GML_GOAL_MEMORY});
     enum { COUNT = 160 };
     uintptr_t block[COUNT];
     for (int i = 0; i < COUNT; i++)
-        block[i] = take(bench, 6 * GML_MIB); /* 960 MiB: up to 7.5 MiB count as hardly anything */
-    give(bench, block[10]);
+        block[i] = take(bench, 6 * GML_MIB);
+    for (int i = 10; i <= 50; i += 20)
+        give(bench, block[i]);
     uintptr_t small = take(bench, 7 * GML_MIB);
     CHECK_EQUAL(stats_of(bench).reserved_bytes, 968 * GML_MIB);
     CHECK_EQUAL(take(bench, 6 * GML_MIB), block[10]); /* the gap still has its size */
-    give(bench, block[20]);
-    give(bench, block[30]);
-    uintptr_t other = take(bench, 8 * GML_MIB);
-    CHECK_EQUAL(stats_of(bench).reserved_bytes, 968 * GML_MIB);
-    give(bench, small);
-    give(bench, other);
+    for (int i = 30; i <= 50; i += 20)
+        block[i] = take(bench, 6 * GML_MIB);
+    for (int i = 60; i < 64; i++)
+        give(bench, block[i]); /* a gap of 24 MiB, which the next block splits */
+    uintptr_t split = take(bench, 18 * GML_MIB), other = take(bench, 8 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 976 * GML_MIB); /* 6 MiB in a row would not do for 8 */
+    give(bench, split);
+    uintptr_t end = take(bench, 22 * GML_MIB);
+    for (int i = 70; i < 110; i++)
+        if (i % 3 != 0)
+            give(bench, block[i]); /* 156 MiB in gaps of 12 */
+    uintptr_t most = take(bench, 15 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 976 * GML_MIB);
+    const uintptr_t rest[] = {small, other, end, most};
+    for (int i = 0; i < 4; i++)
+        give(bench, rest[i]);
     for (int i = 0; i < COUNT; i++)
-        if (i != 20 && i != 30)
+        if ((i < 60 || i > 63) && (i < 70 || i >= 110 || i % 3 == 0))
             give(bench, block[i]);
     close_bench(bench);
 }
@@ -506,7 +517,7 @@ int main(void)
     RUN(test_cross_stream_reuse_can_be_forbidden);
     RUN(test_without_context_events_the_host_waits);
     RUN(test_stitching_has_a_budget);
-    RUN(test_the_last_idle_chunks_are_left_whole);
+    RUN(test_gaps_are_left_whole);
     RUN(test_under_pressure_there_is_no_budget);
     RUN(test_lookup_by_address);
     RUN(test_address_space_stays_bounded);

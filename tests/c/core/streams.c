@@ -460,7 +460,7 @@ static void test_trim_leaves_unfinished_work_alone(void)
 static void test_dropped_arenas_are_finished_with(void)
 {
     enum { BLOCKS = 40, STEPS = 6000 };
-    test_bench bench = stream_bench(256);
+    test_bench bench = stream_bench(224);
     uintptr_t block[BLOCKS] = {0};
     uint64_t seed = 5, sizes[BLOCKS] = {0}, live_mib = 0;
     for (unsigned step = 0; step < STEPS && calls(bench, GML_CALL_unmap) == 0; step++) {
