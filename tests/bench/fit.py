@@ -63,32 +63,31 @@ def rungs(ranks: Ranks) -> str:
     return f" ({', '.join(climbed)})" if ranks.mode.ours and climbed else ""
 
 
-def row(script: Path, modes: tuple[Mode, ...], searched: tuple[Mode, ...], parts: int, folder: Path) -> list[str]:
+def row(script: Path, modes: tuple[Mode, ...], parts: int, folder: Path) -> list[str]:
     roomy = [measure(script, mode, folder / f"{script.stem}-{mode.name.replace(' ', '')}") for mode in modes]
     for mode, ended in zip(modes, roomy, strict=True):
         if ended.code != 0:
             raise SystemExit(f"fit: {script.stem} under {mode.name} ended with {ended.code}: {ended.stderr[-500:]}")
     needs = min(max(Ranks(ended, mode).needs_bytes()) for mode, ended in zip(modes, roomy, strict=True))
     floor = needs + CONTEXT_BYTES
-    return [script.stem, f"{floor / GIB:.2f}", *(Fit(script, mode, floor, parts, folder).cell() for mode in searched)]
+    return [script.stem, f"{floor / GIB:.2f}", *(Fit(script, mode, floor, parts, folder).cell() for mode in modes)]
 
 
 def main() -> None:
     parser = scripts_parser("The smallest simulated device on which each script finishes.")
     parser.add_argument("--parts", type=int, default=64, help="resolution: parts of the floor (64)")
     parser.add_argument("--goal", choices=["memory", "balanced"], default="memory", help="of ours (memory)")
-    parser.add_argument("--ours", action="store_true", help="search for ours alone")
+    parser.add_argument("--ours", action="store_true", help="run ours alone; the floor is then by its own peak")
     arguments = parser.parse_args()
-    modes = (NATIVE, EXPANDABLE, MEMORY if arguments.goal == "memory" else BALANCED)
-
-    searched = modes[-1:] if arguments.ours else modes
+    ours = MEMORY if arguments.goal == "memory" else BALANCED
+    modes = (ours,) if arguments.ours else (NATIVE, EXPANDABLE, ours)
 
     def rows() -> Iterator[list[str]]:
         for script in chosen_scripts(arguments):
             with tempfile.TemporaryDirectory(prefix="gml-fit-") as folder:
-                yield row(script, modes, searched, arguments.parts, Path(folder))
+                yield row(script, modes, arguments.parts, Path(folder))
 
-    print_table(["script", "floor (GiB)", *(mode.name for mode in searched)], rows())
+    print_table(["script", "floor (GiB)", *(mode.name for mode in modes)], rows())
 
 
 if __name__ == "__main__":

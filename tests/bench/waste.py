@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waste, driver calls and virtual driver time of scripts under every allocator; prints a Markdown table.
 
-    python tests/bench/waste.py [--ours] [--more DIR] [SCRIPT ...]
+    python tests/bench/waste.py [--ours | --theirs] [--more DIR] [SCRIPT ...]
 
 needs    the smallest peak of live memory that any mode had: no allocator can do with less
 held     most physical memory that the simulated device had given out, by its own count; ranks are added up
@@ -39,11 +39,12 @@ def run_all(script: Path, modes: Sequence[Mode], folder: Path) -> dict[str, Rank
 def rows_of(script: Path, modes: Sequence[Mode], folder: Path) -> Iterator[list[str]]:
     runs = run_all(script, modes, folder)
     needs = min(sum(ranks.needs_bytes()) for ranks in runs.values())
-    work_ns = runs[MEMORY.name].virtual_ns() - runs[MEMORY.name].driver_ns()
+    ours = runs.get(MEMORY.name)
+    work_ns = ours.virtual_ns() - ours.driver_ns() if ours else None
     for mode in modes:
         ranks = runs[mode.name]
         held, steps = ranks.held_bytes(), ranks.steps()
-        driver_ns = ranks.driver_ns() if mode.ours else ranks.virtual_ns() - work_ns
+        driver_ns = ranks.driver_ns() if mode.ours else ranks.virtual_ns() - work_ns if work_ns else None
         yield [
             script.stem,
             mode.name,
@@ -52,17 +53,21 @@ def rows_of(script: Path, modes: Sequence[Mode], folder: Path) -> Iterator[list[
             f"{100 * (1 - needs / held):.2f} %",
             f"{ranks.calls(*MEMORY_CALLS) / steps:,.0f}",
             f"{ranks.calls('cuMemMap') / steps:,.0f}",
-            f"{driver_ns / steps / 1e6:,.1f}",
-            f"{100 * driver_ns / ranks.virtual_ns():.1f} %",
+            f"{driver_ns / steps / 1e6:,.1f}" if driver_ns is not None else "",
+            f"{100 * driver_ns / ranks.virtual_ns():.1f} %" if driver_ns is not None else "",
             str(ranks.flushes()),
         ]
 
 
 def main() -> None:
     parser = scripts_parser("Waste and driver cost of scripts on the simulated GPU.")
-    parser.add_argument("--ours", action="store_true", help="run ours alone; needs is then the smallest of its peaks")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--ours", action="store_true", help="run ours alone; needs is then the smallest of its peaks")
+    only.add_argument(
+        "--theirs", action="store_true", help="run PyTorch's allocators alone, without their driver time"
+    )
     arguments = parser.parse_args()
-    modes = [mode for mode in MODES if mode.ours or not arguments.ours]
+    modes = [mode for mode in MODES if not (arguments.theirs if mode.ours else arguments.ours)]
     head = ["script", "mode", "needs (GiB)", "held (GiB)", "waste", "driver calls / step", "maps / step"]
     with tempfile.TemporaryDirectory(prefix="gml-waste-") as name:
         rows = functools.partial(rows_of, modes=modes, folder=Path(name))
