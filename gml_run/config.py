@@ -59,6 +59,10 @@ class Live(StrEnum):
     OFF = "off"
 
 
+# The driver's memory calls that a cost can be given for.
+DRIVER_CALLS = ("create", "map", "set_access", "unmap")
+_NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6}
+
 DEFAULT_DRIVER_TIME = 1.0  # percent; the library's own default
 
 
@@ -90,6 +94,7 @@ class RunOptions:
     simulation: Simulation | None = None
     limit_bytes: int | None = None
     max_driver_time: float | None = None
+    driver_costs: str | None = None
     release_idle_s: int | None = None
     stacks: bool = False
     live: Live = Live.AUTO
@@ -123,6 +128,7 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         simulation=parse_simulation(simulate) if simulate else None,
         limit_bytes=_size("--limit", limit) if limit and limit != "0" else None,
         max_driver_time=_percent("--max-driver-time", share) if share else None,
+        driver_costs=_costs("--driver-costs", costs) if (costs := text("driver_costs")) else None,
         release_idle_s=_seconds("--release-idle", idle) if (idle := text("release_idle")) else None,
         stacks=bool(values.get("stacks")),
         live=live,
@@ -133,6 +139,22 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         quiet=bool(values.get("quiet")),
         strict=bool(values.get("strict")),
     )
+
+
+def _costs(option: str, text: str) -> str:
+    """The list as the libraries read it: without blanks, each call once."""
+    import re
+
+    found: dict[str, str] = {}
+    for entry in text.split(","):
+        match = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,9}(?:\.\d{0,6})?)\s*(ns|us|ms)\s*", entry, re.ASCII)
+        known = match is not None and match[1] in DRIVER_CALLS and match[1] not in found
+        if match is None or not known or float(match[2]) * _NANOSECONDS[match[3]] > 1e9:
+            calls = ", ".join(DRIVER_CALLS)
+            fix = f"write call=time with {calls}, each once, in ns, us or ms up to a second"
+            raise GmlError(f"{entry.strip()!r} is no cost", option, fix)
+        found[match[1]] = match[2] + match[3]
+    return ",".join(f"{call}={time}" for call, time in found.items())
 
 
 def _seconds(option: str, text: str) -> int:

@@ -19,6 +19,7 @@ def print_env(
     goal: Annotated[str | None, option(specs.GOAL)] = specs.GOAL.default,
     limit: Annotated[str | None, option(specs.LIMIT)] = None,
     max_driver_time: Annotated[str | None, option(specs.MAX_DRIVER_TIME)] = None,
+    driver_costs: Annotated[str | None, option(specs.DRIVER_COSTS)] = None,
     release_idle: Annotated[str | None, option(specs.RELEASE_IDLE)] = None,
     simulate: Annotated[str | None, option(specs.SIMULATE)] = None,
     stacks: Annotated[bool, option(specs.STACKS)] = False,

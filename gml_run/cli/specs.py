@@ -68,6 +68,15 @@ MAX_DRIVER_TIME = Spec(
     "PCT",
     "GML_MAX_DRIVER_TIME",
 )
+DRIVER_COSTS = Spec(
+    "driver_costs",
+    ("--driver-costs",),
+    "What the driver's memory calls cost per 2 MiB, instead of what is measured, such as "
+    "create=193us,map=1.5us,set_access=36us,unmap=26us or some of these; a simulated device takes as long.",
+    MEMORY,
+    "COSTS",
+    "GML_DRIVER_COSTS",
+)
 RELEASE_IDLE = Spec(
     "release_idle",
     ("--release-idle",),
@@ -147,6 +156,7 @@ RUN_SPECS = (
     GOAL,
     LIMIT,
     MAX_DRIVER_TIME,
+    DRIVER_COSTS,
     RELEASE_IDLE,
     SIMULATE,
     STACKS,

@@ -42,6 +42,8 @@ def run_variables(options: RunOptions, run_dir: str | None) -> dict[str, str]:
         variables["GML_LIMIT"] = str(options.limit_bytes)
     if options.max_driver_time is not None:
         variables["GML_MAX_DRIVER_TIME"] = f"{options.max_driver_time:g}"
+    if options.driver_costs is not None:
+        variables["GML_DRIVER_COSTS"] = options.driver_costs
     if options.release_idle_s is not None:
         variables["GML_RELEASE_IDLE"] = str(options.release_idle_s)
     if options.stacks:

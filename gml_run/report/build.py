@@ -100,6 +100,7 @@ class RunRecord:
             "goal": options.goal.value,
             "limit_bytes": options.limit_bytes,
             "max_driver_time": options.max_driver_time,
+            "driver_costs": options.driver_costs,
             "simulated": simulation is not None,
             "simulate": simulation.text if simulation else None,
             "alloc_conf": self.alloc_conf,

@@ -55,6 +55,7 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         simulation=parse_simulation(run["simulate"]) if run["simulated"] else None,
         limit_bytes=run["limit_bytes"],
         max_driver_time=run.get("max_driver_time"),
+        driver_costs=run.get("driver_costs"),
     )
     return RunRecord(
         run["id"],

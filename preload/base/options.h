@@ -10,6 +10,7 @@
     X(GOAL, "balanced", "memory, balanced or throughput")                                        \
     X(LIMIT, "0", "most bytes to hold per device; 0 is no limit")                                \
     X(MAX_DRIVER_TIME, "1", "percent of elapsed time that stitching may cost")                   \
+    X(DRIVER_COSTS, "", "what driver calls cost per 2 MiB, such as create=193us,map=1.5us; empty: as measured") \
     X(RELEASE_IDLE, "0", "give memory back to the driver that was idle for so many seconds; 0 keeps it") \
     X(RUN_DIR, "", "run directory, absolute; empty: no telemetry file is written")               \
     X(STACKS, "0", "1: charge live memory to the Python lines that asked for it")                 \

@@ -2,9 +2,10 @@
 /* Device contract: everything the allocator core may ask of a GPU, as one table of functions.
  *
  * Implementations: the CUDA driver (device/cuda.c), a pure model with a budget and strict rules
- * (device/model.c), and a decorator that fails the n-th call of a kind (device/fault.c). The heap
- * itself counts and times the calls that it makes. A conforming device keeps these rules, all taken from the CUDA driver's
- * virtual memory management:
+ * (device/model.c), and two decorators: one fails the n-th call of a kind (device/fault.c), one counts
+ * with costs that were given for calls instead of what they took (device/priced.c). The heap itself
+ * counts and times the calls that it makes. A conforming device keeps these rules, all taken from the
+ * CUDA driver's virtual memory management:
  *
  *  - A handle is the unit of mapping: `map` always maps a whole handle, at offset 0.
  *  - One handle may be mapped at several addresses at once. Releasing a mapped handle is legal; its

@@ -50,6 +50,13 @@ static void say_unusable(gml_shim *shim, const gml_shim_device *device, gml_stat
     gml_shim_say(shim, GML_SAID_DEVICE, text);
 }
 
+static void drop_prices(gml_shim_device *device)
+{
+    if (device->priced != NULL)
+        gml_priced_destroy(device->priced);
+    device->priced = NULL;
+}
+
 static void serve_locked(gml_shim *shim, gml_shim_device *device)
 {
     gml_device_block *block = device->block;
@@ -63,9 +70,13 @@ static void serve_locked(gml_shim *shim, gml_shim_device *device)
         .size_counts = block->size_counts,
     };
     gml_status status = gml_cuda_device_prepare(&device->cuda);
+    if (status == GML_OK && shim->has_prices)
+        status = gml_priced_create(&device->cuda.base, &shim->prices, &device->priced);
+    gml_device *dev = device->priced != NULL ? device->priced : &device->cuda.base;
     if (status == GML_OK)
-        status = gml_heap_create(&device->cuda.base, &options, &device->heap);
+        status = gml_heap_create(dev, &options, &device->heap);
     if (status != GML_OK) {
+        drop_prices(device);
         say_unusable(shim, device, status);
         set_state(shim, device, GML_DEVICE_UNUSABLE);
         return;
@@ -145,6 +156,7 @@ void gml_shim_reset(gml_shim *shim, gml_shim_device *device)
         /* The reset waits for the device anyway; nothing may be unmapped under running work. */
         (void)device->cuda.base.ops->sync(&device->cuda.base);
         gml_heap_destroy(device->heap);
+        drop_prices(device);
         device->heap = NULL;
         clear_levels(&device->block->stats);
     }

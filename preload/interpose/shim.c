@@ -66,6 +66,7 @@ static void read_options(gml_shim *shim)
     shim->check = strcmp(gml_config_text(GML_OPTION_CHECK), "1") == 0;
     shim->goal = goal_of(gml_config_text(GML_OPTION_GOAL));
     shim->max_driver_time_ppm = driver_time_ppm(gml_config_text(GML_OPTION_MAX_DRIVER_TIME));
+    shim->has_prices = gml_prices_parse(gml_config_text(GML_OPTION_DRIVER_COSTS), &shim->prices);
     (void)gml_config_parse_size(gml_config_text(GML_OPTION_LIMIT), &shim->limit_bytes);
     shim->release_idle_ns = gml_config_number(GML_OPTION_RELEASE_IDLE, 0) * 1000000000u;
 }

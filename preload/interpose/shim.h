@@ -10,6 +10,7 @@
 
 #include "core/heap.h"
 #include "device/cuda.h"
+#include "device/priced.h"
 #include "interpose/ledger.h"
 #include "interpose/lookup.h"
 #include "interpose/stacks.h"
@@ -51,6 +52,7 @@ typedef struct gml_shim_device {
     gml_heap *heap; /* set before the state becomes SERVING */
     gml_device_block *block;
     gml_cuda_device cuda;
+    gml_device *priced; /* over `cuda`, for the heap; NULL when no costs were given */
     _Atomic(cudaMemPool_t) default_pool;
     _Atomic bool own_pool; /* the program made a pool of its own the current one */
     _Atomic uint64_t released_ns; /* when idle memory was given back last */
@@ -80,6 +82,8 @@ typedef struct gml_shim {
     uint64_t release_idle_ns; /* give idle memory back at this interval; 0: never */
     gml_goal goal;
     uint64_t max_driver_time_ppm;
+    bool has_prices; /* costs of the driver's memory calls were given */
+    gml_prices prices;
     gml_telemetry *telemetry;
     gml_stacks *stacks; /* NULL: lines are not asked for */
     size_t (*sim_peak_bytes)(int device); /* the simulator's own figures; NULL on a real device */

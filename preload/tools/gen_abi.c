@@ -169,7 +169,7 @@ static void print_profiles(void) {
     printf("from __future__ import annotations\n\nfrom typing import NamedTuple\n\n\n");
     printf("class Profile(NamedTuple):\n    \"\"\"One simulated GPU.\"\"\"\n\n");
     printf("    name: str\n    total_bytes: int\n    context_bytes: int\n\n\nPROFILES = {\n");
-#define X(name, full, total, context, major, minor, sms, tflops, bandwidth) \
+#define X(name, full, total, context, ...) \
     printf("    \"%s\": Profile(\"%s\", %llu, %llu),\n", #name, full, total##ULL, context##ULL);
 #include "sim/profiles.def"
 #undef X

@@ -86,7 +86,11 @@ class TestEnvironment:
 
     def test_variables(self):
         options = RunOptions(
-            goal=Goal.MEMORY, limit_bytes=5, max_driver_time=0.5, simulation=Simulation("h100", 1 << 30)
+            goal=Goal.MEMORY,
+            limit_bytes=5,
+            max_driver_time=0.5,
+            driver_costs="map=2us",
+            simulation=Simulation("h100", 1 << 30),
         )
         assert run_variables(options, "/runs/x") == {
             "GML_ALLOCATOR": "vms",
@@ -94,6 +98,7 @@ class TestEnvironment:
             "GML_GOAL": "memory",
             "GML_LIMIT": "5",
             "GML_MAX_DRIVER_TIME": "0.5",
+            "GML_DRIVER_COSTS": "map=2us",
             "GML_RUN_DIR": "/runs/x",
             "GML_SIM_PROFILE": "h100",
             "GML_SIM_SIZE": str(1 << 30),
@@ -150,6 +155,11 @@ class TestRunDirectory:
 
 
 class TestOptions:
+    def test_costs_of_driver_calls_reach_the_libraries_without_blanks(self):
+        options = make_options({"driver_costs": " create = 193 us, unmap=0.5ms"})
+        assert options.driver_costs == "create=193us,unmap=0.5ms"
+        assert make_options({"driver_costs": ""}).driver_costs is None
+
     def test_observe_wins_over_the_variable(self):
         assert make_options({"allocator": "native", "observe": True}).allocator is Allocator.OBSERVE
 
@@ -165,6 +175,14 @@ class TestOptions:
             {"limit": "-1G"},
             {"max_driver_time": "101"},
             {"max_driver_time": "nan"},
+            {"driver_costs": "create"},
+            {"driver_costs": "create=5"},
+            {"driver_costs": "create=5s"},
+            {"driver_costs": "create=-5us"},
+            {"driver_costs": "free=5us"},
+            {"driver_costs": "map=5us,map=6us"},
+            {"driver_costs": "map=5us,"},
+            {"driver_costs": "map=1001ms"},
         ],
     )
     def test_bad_values_are_one_clear_line(self, values):

@@ -56,7 +56,9 @@ DRIVER(cuMemAlloc_v2, (CUdeviceptr * out, size_t bytes))
         sim_history_add_locked("cuMemAlloc", range->va, bytes, range->id);
     }
     sim_unlock();
-    if (result == CUDA_SUCCESS) sim_time_add(195000 * (sim_round_up(bytes, SIM_CHUNK) / SIM_CHUNK));
+    /* Physical memory is what costs; the rest is put at 2 us a chunk. */
+    const uint64_t cost = sim_config_get()->costs.create + 2000;
+    if (result == CUDA_SUCCESS) sim_time_add(cost * (sim_round_up(bytes, SIM_CHUNK) / SIM_CHUNK));
     return result;
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct sim_profile profiles[] = {
-#define X(name, full, total, context, major, minor, sms, tflops, gbps) \
-    {#name, full, (size_t)total, (size_t)context, major, minor, sms, tflops, gbps},
+#define X(name, full, total, context, major, minor, sms, tflops, gbps, create, map, access, unmap) \
+    {#name, full, (size_t)total, (size_t)context, major, minor, sms, tflops, gbps, {create, map, access, unmap}},
 #include "sim/profiles.def"
 #undef X
 };
@@ -49,6 +49,30 @@ static void read_sizes(void)
     if (config.devices > SIM_MAX_DEVICES) config.devices = SIM_MAX_DEVICES;
 }
 
+/* The cost of `call` in GML_DRIVER_COSTS, "create=193us,map=1.5us", in nanoseconds; `otherwise` when it is not there. */
+static uint64_t read_cost(const char *list, const char *call, uint64_t otherwise)
+{
+    size_t length = strlen(call);
+    for (const char *p = list; p; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, call, length) != 0 || p[length] != '=') continue;
+        char *unit;
+        double number = strtod(p + length + 1, &unit);
+        double ns = !strncmp(unit, "ns", 2) ? 1 : !strncmp(unit, "us", 2) ? 1e3 : !strncmp(unit, "ms", 2) ? 1e6 : -1;
+        return number >= 0 && ns > 0 ? (uint64_t)(number * ns + 0.5) : otherwise;
+    }
+    return otherwise;
+}
+
+static void read_costs(void)
+{
+    const char *list = text("GML_DRIVER_COSTS");
+    const struct sim_costs own = config.profile->costs;
+    config.costs = (struct sim_costs){read_cost(list, "create", own.create), read_cost(list, "map", own.map),
+                                      read_cost(list, "set_access", own.set_access),
+                                      read_cost(list, "unmap", own.unmap)};
+}
+
 static void read_all(void)
 {
     const char *name = text("GML_SIM_PROFILE");
@@ -60,6 +84,7 @@ static void read_all(void)
         return;
     }
     read_sizes();
+    read_costs();
     const char *value = text("GML_SIM_STRICT");
     config.strict = value && atoi(value) != 0;
     value = text("GML_SIM_ORACLE");

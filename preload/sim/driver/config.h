@@ -10,16 +10,23 @@
 #define SIM_MAX_DEVICES 16
 #define SIM_CHUNK ((size_t)2 << 20) /* granularity of physical memory and of the page table */
 
+/* What driver calls cost for each chunk, in nanoseconds of virtual time. */
+struct sim_costs {
+    uint64_t create, map, set_access, unmap;
+};
+
 struct sim_profile {
     const char *name, *full_name;
     size_t total_bytes, context_bytes;
     int cc_major, cc_minor, sms;
     double peak_tflops, bandwidth_gbps;
+    struct sim_costs costs;
 };
 
 struct sim_config {
     const struct sim_profile *profile; /* NULL: the simulation is off */
     size_t total_bytes;
+    struct sim_costs costs; /* the profile's, or what GML_DRIVER_COSTS says */
     int devices;
     bool strict, oracle, adversarial;
     uint64_t seed;

@@ -8,9 +8,6 @@
 #include "sim/driver/driver.h"
 
 
-/* Costs of one call per chunk in nanoseconds, published for an A100. */
-enum { COST_CREATE = 193000, COST_MAP = 1500, COST_ACCESS = 36000, COST_UNMAP = 26000 };
-
 static void cost(uint64_t per_chunk, size_t bytes)
 {
     sim_time_add(per_chunk * (bytes / SIM_CHUNK));
@@ -79,7 +76,7 @@ DRIVER(cuMemCreate, (CUmemGenericAllocationHandle * out, size_t bytes, const CUm
         *out = (CUmemGenericAllocationHandle)(uintptr_t)phys;
     }
     sim_unlock();
-    if (result == CUDA_SUCCESS) cost(COST_CREATE, bytes);
+    if (result == CUDA_SUCCESS) cost(sim_config_get()->costs.create, bytes);
     return result;
 }
 
@@ -120,7 +117,7 @@ DRIVER(cuMemMap, (CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
     if (result == CUDA_SUCCESS) sim_history_add_locked("cuMemMap", va, bytes, phys->id);
 done:
     sim_unlock();
-    if (result == CUDA_SUCCESS) cost(COST_MAP, bytes);
+    if (result == CUDA_SUCCESS) cost(sim_config_get()->costs.map, bytes);
     return result;
 }
 
@@ -154,7 +151,7 @@ DRIVER(cuMemUnmap, (CUdeviceptr ptr, size_t bytes))
         sim_map_free_locked(map);
     }
     sim_unlock();
-    if (ok) cost(COST_UNMAP, bytes);
+    if (ok) cost(sim_config_get()->costs.unmap, bytes);
     if (halfway) return halfway;
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -190,7 +187,7 @@ DRIVER(cuMemSetAccess, (CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *de
     }
     if (ok) sim_history_add_locked("cuMemSetAccess", va, bytes, count);
     sim_unlock();
-    if (ok) cost(COST_ACCESS, bytes);
+    if (ok) cost(sim_config_get()->costs.set_access, bytes);
     if (halfway) return halfway;
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
