@@ -7,6 +7,14 @@ PY      := $(if $(PYTHON),$(PYTHON),$(VENV)/bin/python)
 # The base interpreter for .venv: the CUDA build of PyTorch that is used here exists for 3.11.
 BASE    := $(shell command -v python3.11 || command -v python3)
 TORCH   := torch==2.14.1
+# What the libraries of the tests must not replace, as constraints for pip.
+define KEEP
+from importlib.metadata import distributions
+for d in distributions():
+    if d.metadata["Name"] in ("torch", "transformers", "numpy"):
+        print(d.metadata["Name"] + "==" + d.version)
+endef
+export KEEP
 # Build tools from the environment come first on PATH.
 RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
@@ -35,7 +43,9 @@ endif
 
 $(BUILD)/.installed: $(BUILD)/.environment $(SOURCES)
 	@echo "setup: builds the native libraries and installs gml-run into $(dir $(PY))"
-	@$(RUN) $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[test]' \
+	@$(PY) -c "$$KEEP" > $(BUILD)/keep.txt
+	@$(RUN) $(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -c $(BUILD)/keep.txt \
+	  -e '.[test]' \
 	  -C build-dir=$(BUILD) -C cmake.define.GML_TESTS=ON -C cmake.define.GML_WERROR=$(if $(CI),ON,OFF)
 	@touch $@
 

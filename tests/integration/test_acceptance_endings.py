@@ -58,7 +58,6 @@ def test_out_of_memory_is_explained(tmp_path):
 
 @pytest.mark.parametrize("allocator", ["vms", "native", "observe"])
 def test_out_of_memory_of_a_training_script(allocator, tmp_path):
-    pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
     code = "import torch\nkept = [torch.empty(700 << 20, dtype=torch.uint8, device='cuda') for _ in range(99)]"
     options = ["--simulate", "h100:6G", "--allocator", allocator]
     done = run([*SIMULATE, *options], [sys.executable, "-c", code], tmp_path / "run")

@@ -92,6 +92,38 @@ def test_several_devices_in_one_process(tmp_path: Path) -> None:
         assert len([device for device in used if device["peak_live_bytes"]]) == devices
 
 
+def test_real_libraries(tmp_path: Path) -> None:
+    out, report = gml(tmp_path / "run", sys.executable, str(PROGRAMS / "libraries.py"))
+    parts = dict(line.split(": ", 1) for line in out.splitlines() if not line.startswith("{"))
+    assert parts == {
+        "peft": "8192 parameters",
+        "accelerate": "64 rows, padded to 3 on 1",
+        "lightning": "24 steps",
+        "diffusers": "(1, 3, 16, 16) (1, 4, 16, 16)",
+        "trainer": "6 steps",
+    }
+    assert served(report) > 10000 and report["ooms"] == [] and unfilled(tmp_path / "run") == []
+
+
+def test_accelerate_on_two_devices(tmp_path: Path) -> None:
+    options = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no".split()
+    script = [str(PROGRAMS / "libraries.py"), "accelerate"]
+    words = ("-m", "accelerate.commands.accelerate_cli", "launch", *options, *script)
+    out, report = gml(tmp_path / "run", sys.executable, *words, GML_SIM_DEVICES="2")
+    assert out.splitlines() == 2 * ["accelerate: 64 rows, padded to 4 on 2"]  # each rank is told the longest
+    assert {process["rank"] for process in report["processes"] if process["served_calls"]} == {0, 1}
+
+
+def test_parts_of_pytorch(tmp_path: Path) -> None:
+    kinds = "optimizers lbfgs loaders profiler layouts attention checkpoints graphs linear_algebra transforms"
+    for name, options in {"served": (), "observed": ("--observe",)}.items():
+        run = tmp_path / name
+        out, report = gml(run, *options, sys.executable, str(PROGRAMS / "features.py"))
+        assert [line for line in out.splitlines() if line in kinds.split()] == kinds.split()
+        peak = max(device["peak_reserved_bytes"] for process in report["processes"] for device in process["devices"])
+        assert 1 << 20 < peak < 1 << 30 and unfilled(run) == []
+
+
 def test_fixed_shapes_need_no_driver_after_the_warm_up(tmp_path: Path) -> None:
     script = PROGRAMS.parent / "workloads" / "fixed_shape.py"
     out, _ = gml(tmp_path / "run", sys.executable, str(script))

@@ -6,8 +6,6 @@ import json
 import pytest
 from shim import run_program
 
-torch = pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
-
 
 def run_torch(folder, variation="", **variables):
     run = run_program("torch_small.py", variation, folder=folder, **variables)

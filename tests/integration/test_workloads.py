@@ -7,8 +7,6 @@ import json
 import pytest
 from runs import PROGRAMS, at_once, python, run
 
-pytest.importorskip("torch", reason="needs a CUDA build of PyTorch (make setup)")
-
 WORKLOADS = ["gpt_varlen", "llama_accum", "lora_offload", "bert_buckets", "unet_sizes", "decode_kv"]
 ALLOCATORS = {
     "vms": ["--goal", "memory"],

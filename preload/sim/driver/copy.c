@@ -8,9 +8,9 @@
  * Access is checked over the whole range in every case.
  *
  * Kernels write nothing, so what a program reads back of a kernel's result is whatever an earlier owner of
- * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) from memory
- * that nothing but kernels can have written since the last launch yields zeros instead: losses are 0,
- * nothing is non-finite, nonzero() finds nothing, flags are false. */
+ * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) from memory that no copy or
+ * fill wrote since the last launch (fresh.c) yields zeros instead: losses are 0, nothing is non-finite,
+ * nonzero() finds nothing, flags are false. */
 #include "sim/driver/driver.h"
 
 #include <string.h>
@@ -55,18 +55,20 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         size_t n = from.bytes;
         if (!n) return false;
         bool ok = true;
-        bool read = from.phys && !to.phys && total <= SMALL && from.phys->written != sim.launches;
+        bool fresh = !from.phys || sim_fresh_locked(from.phys, from.at, n);
+        bool read = !fresh && !to.phys && total <= SMALL;
         if (read && bytes == total) yes = sim_values_read_locked(stream, total);
         if (from.phys && (!from.phys->dirty || read)) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
             else memset(to.host, yes, n);
         } else if (to.phys && from.phys) {
             ok = sim_phys_read(from.phys, from.at, bounce, n) && sim_phys_write(to.phys, to.at, bounce, n);
-            to.phys->written = from.phys->written; /* a copied result of a kernel is one still */
         } else if (to.phys) ok = sim_phys_write(to.phys, to.at, from.host, n);
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
         else memmove(to.host, from.host, n);
         if (!ok) return false;
+        if (to.phys && from.phys) sim_fresh_copy_locked(from.phys, from.at, n, to.phys, to.at);
+        else if (to.phys) sim_fresh_add_locked(to.phys, to.at, n);
         dst += n, src += n, bytes -= n;
         if (staging) staging += n;
     }
@@ -116,6 +118,7 @@ static bool fill_row_locked(uintptr_t va, size_t bytes, uint32_t value, unsigned
         } else if (!sim_phys_write(to.phys, to.at, bounce, to.bytes)) {
             return false;
         }
+        if (to.phys) sim_fresh_add_locked(to.phys, to.at, to.bytes);
         va += to.bytes, bytes -= to.bytes;
     }
     return true;

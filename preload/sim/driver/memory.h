@@ -24,7 +24,6 @@ struct sim_phys {
     unsigned refs;   /* cuMemCreate, retain, import, fork of a map */
     unsigned maps;
     bool dirty; /* bytes were written: release must punch a hole */
-    uint64_t written; /* launches of kernels so far when a copy or fill wrote it last */
     bool pooled; /* the pool accounts for it, not the device */
     uint64_t id;
     CUmemAllocationProp prop;
@@ -37,6 +36,12 @@ void sim_phys_unref_locked(struct sim_phys *phys); /* frees it when nothing refe
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes);
 bool sim_phys_write(struct sim_phys *phys, size_t at, const void *src, size_t bytes);
 void sim_phys_zero(struct sim_phys *phys, size_t at, size_t bytes);
+/* Copies and fills note what they write (fresh.c); fresh is what was noted since the last launch of a kernel. */
+void sim_fresh_add_locked(const struct sim_phys *phys, size_t at, size_t bytes);
+bool sim_fresh_locked(const struct sim_phys *phys, size_t at, size_t bytes);
+/* A copy between two places: what is fresh in one is so in the other. */
+void sim_fresh_copy_locked(const struct sim_phys *from, size_t at, size_t bytes, const struct sim_phys *to,
+                           size_t to_at);
 bool sim_budget_take_locked(int device, size_t bytes);
 void sim_budget_give_locked(int device, size_t bytes);
 

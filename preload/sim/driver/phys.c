@@ -126,7 +126,6 @@ bool sim_phys_write(struct sim_phys *phys, size_t at, const void *src, size_t by
 {
     const char *from = src;
     phys->dirty = true;
-    phys->written = sim.launches;
     while (bytes) {
         ssize_t n = pwrite(file, from, bytes, (off_t)(phys->offset + at));
         if (n < 0 && errno == EINTR) continue;

@@ -251,6 +251,29 @@ static void test_plain_calls_are_exact_up_to_64_mib(void)
     free(back);
 }
 
+/* Two places in one piece of memory: what a copy wrote is read back, what a kernel may have written is not. */
+static void test_results_beside_copied_data(void)
+{
+    use_device();
+    CUdeviceptr m;
+    uint64_t old = 0x1234, word = 7, seen = 1;
+    CHECK_EQUAL(cuMemAlloc_v2(&m, CHUNK), 0);
+    CHECK_EQUAL(cuMemcpyHtoD_v2(m, &old, sizeof old), 0);
+    CHECK_EQUAL(cuMemcpyHtoD_v2(m + 512, &word, sizeof word), 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&seen, m, sizeof seen), 0);
+    CHECK_EQUAL(seen, old); /* nothing was launched since */
+    CHECK_EQUAL(gml_sim_launch(NULL, 1), 0);
+    CHECK_EQUAL(cuMemcpyHtoD_v2(m + 512, &word, sizeof word), 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&seen, m, sizeof seen), 0);
+    CHECK_EQUAL(seen, 0);
+    CHECK_EQUAL(cuMemcpyDtoDAsync_v2(m + 1024, m, sizeof seen, NULL), 0); /* a copy of a result is one */
+    CHECK_EQUAL(cuMemcpyDtoDAsync_v2(m + 2048, m + 512, sizeof seen, NULL), 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&seen, m + 1024, sizeof seen), 0);
+    CHECK_EQUAL(seen, 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&seen, m + 2048, sizeof seen), 0);
+    CHECK_EQUAL(seen, word);
+}
+
 int main(void)
 {
     RUN_SIM(test_a_host_function_keeps_its_stream_busy);
@@ -268,5 +291,6 @@ int main(void)
     RUN_SIM(test_an_event_over_the_context);
     RUN_LATE(test_everything_is_late);
     RUN_SIM(test_plain_calls_are_exact_up_to_64_mib);
+    RUN_SIM(test_results_beside_copied_data);
     return 0;
 }
