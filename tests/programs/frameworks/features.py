@@ -98,8 +98,8 @@ def layouts() -> None:
 
 
 def attention() -> None:
-    backends = (SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION)
-    for backend in backends:
+    for name in ("MATH", "EFFICIENT_ATTENTION", "FLASH_ATTENTION", "CUDNN_ATTENTION"):
+        backend = getattr(SDPBackend, name)
         q = new(2, 4, 64, 32, dtype=torch.bfloat16)
         with sdpa_kernel(backend):
             F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
