@@ -127,7 +127,7 @@ DRIVER(cuCtxRecordEvent, (CUcontext context, CUevent handle))
         if (s == helper) continue;
         struct sim_op op = {.kind = SIM_OP_WAIT, .u.wait = {s, s->submitted}};
         s->refs++;
-        sim_clock_join(&helper->clock, &s->clock);
+        sim_clock_join_once(&helper->clock, &s->clock, &s->joined.to_helper);
         result = sim_submit_locked(helper, &op);
     }
     if (helper) sim_clock_join(&helper->clock, &ctx->ended);

@@ -39,14 +39,28 @@ static bool reach(struct sim_clock *clock, unsigned count)
 void sim_clock_join(struct sim_clock *into, const struct sim_clock *from)
 {
     if (!reach(into, from->count)) return;
+    bool changed = false;
     for (unsigned i = 0; i < from->count; i++)
-        if (from->at[i] > into->at[i]) into->at[i] = from->at[i];
+        if (from->at[i] > into->at[i]) {
+            into->at[i] = from->at[i];
+            changed = true;
+        }
+    into->changes += changed;
+}
+
+void sim_clock_join_once(struct sim_clock *into, const struct sim_clock *from, uint64_t *seen)
+{
+    if (*seen == from->changes) return;
+    *seen = from->changes;
+    sim_clock_join(into, from);
 }
 
 void sim_clock_set(struct sim_clock *clock, unsigned slot, uint64_t value)
 {
     /* Streams that share a slot each count for themselves: none takes back what another one's event said. */
-    if (reach(clock, slot + 1) && clock->at[slot] < value) clock->at[slot] = value;
+    if (!reach(clock, slot + 1) || clock->at[slot] >= value) return;
+    clock->at[slot] = value;
+    clock->changes++;
 }
 
 uint64_t sim_clock_at(const struct sim_clock *clock, unsigned slot)

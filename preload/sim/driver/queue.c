@@ -145,9 +145,9 @@ static CUresult enqueue_locked(struct sim_stream *stream, const struct sim_op *o
     return stream->worker ? CUDA_SUCCESS : start_worker_locked(stream);
 }
 
-static CUresult wait_on_locked(struct sim_stream *stream, struct sim_stream *before)
+static CUresult wait_on_locked(struct sim_stream *stream, struct sim_stream *before, uint64_t *joined)
 {
-    sim_clock_join(&stream->clock, &before->clock);
+    sim_clock_join_once(&stream->clock, &before->clock, joined);
     if (sim_stream_idle_locked(before)) return CUDA_SUCCESS;
     struct sim_op op = {.kind = SIM_OP_WAIT, .u.wait = {before, before->submitted}};
     before->refs++;
@@ -161,9 +161,9 @@ static CUresult legacy_order_locked(struct sim_stream *stream)
     CUresult result = CUDA_SUCCESS;
     if (stream == ctx->legacy) {
         for (struct sim_stream *s = ctx->streams; s && result == CUDA_SUCCESS; s = s->next)
-            if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING)) result = wait_on_locked(stream, s);
+            if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING)) result = wait_on_locked(stream, s, &s->joined.to_legacy);
     } else if (!(stream->flags & CU_STREAM_NON_BLOCKING)) {
-        result = wait_on_locked(stream, ctx->legacy);
+        result = wait_on_locked(stream, ctx->legacy, &stream->joined.from_legacy);
     }
     return result;
 }
@@ -209,7 +209,8 @@ void sim_ctx_wait_locked(struct sim_ctx *ctx)
     struct sim_clock seen = {0};
     size_t count = 0, room = 0;
     for (struct sim_stream *s = ctx->streams; s; s = s->next) {
-        sim_clock_join(&seen, &s->clock);
+        if (sim_stream_idle_locked(s)) sim_clock_join_once(&sim.host, &s->clock, &s->joined.to_host);
+        else sim_clock_join(&seen, &s->clock);
         room += !sim_stream_idle_locked(s);
     }
     sim_clock_join(&seen, &ctx->ended);

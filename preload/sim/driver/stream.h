@@ -86,6 +86,9 @@ struct sim_stream {
     struct sim_op *head, *tail;
     unsigned slot;
     struct sim_clock clock;
+    struct {
+        uint64_t to_legacy, from_legacy, to_helper, to_host;
+    } joined; /* how far its clock, or the legacy stream's, has gone there */
     struct sim_capture *capture;
     uint64_t random;
     pthread_cond_t wake; /* its worker has something to do */
