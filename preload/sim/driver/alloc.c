@@ -86,6 +86,10 @@ DRIVER(cuMemFree_v2, (CUdeviceptr ptr))
     if (!range || range->va != ptr || range->kind == SIM_RANGE_RESERVED || range->freeing) goto done;
     result = sim_capture_unsafe_locked();
     if (result != CUDA_SUCCESS) goto done;
+    if (range->kind == SIM_RANGE_GRAPH && !range->live) {
+        result = CUDA_ERROR_INVALID_VALUE;
+        goto done;
+    }
     if (range->kind != SIM_RANGE_POOL) {
         uint64_t id = range->id;
         sim_ctx_wait_locked(range->ctx);
@@ -93,7 +97,12 @@ DRIVER(cuMemFree_v2, (CUdeviceptr ptr))
         if (!range || range->id != id) goto done; /* freed by another thread meanwhile */
     }
     sim_history_add_locked("cuMemFree", range->va, range->bytes, range->id);
-    sim_allocation_free_locked(range);
+    if (range->kind == SIM_RANGE_GRAPH) {
+        range->live = false;
+        sim_graph_memory_free_locked(range, range->generation);
+    } else {
+        sim_allocation_free_locked(range);
+    }
 done:
     sim_unlock();
     return result;

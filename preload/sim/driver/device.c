@@ -136,28 +136,3 @@ DRIVER(cuDeviceGetP2PAttribute, (int *out, int which, CUdevice source, CUdevice 
     *out = which != 1 ? 1 : 0; /* 1 is the performance rank */
     return CUDA_SUCCESS;
 }
-
-/* Memory held by graphs: none here, allocations made while capturing come from the pool. */
-DRIVER(cuDeviceGetGraphMemAttribute, (CUdevice device, int which, void *value))
-{
-    ENTER(cuDeviceGetGraphMemAttribute);
-    (void)which;
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_ok(device)) return CUDA_ERROR_INVALID_DEVICE;
-    memset(value, 0, 8);
-    return CUDA_SUCCESS;
-}
-
-DRIVER(cuDeviceSetGraphMemAttribute, (CUdevice device, int which, void *value))
-{
-    ENTER(cuDeviceSetGraphMemAttribute);
-    (void)which;
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
-    return device_ok(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-DRIVER(cuDeviceGraphMemTrim, (CUdevice device))
-{
-    ENTER(cuDeviceGraphMemTrim);
-    return device_ok(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}

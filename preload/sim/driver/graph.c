@@ -10,6 +10,8 @@ bool sim_graph_add_locked(struct sim_graph *graph, const struct sim_op *op)
     if (!copy) return false;
     *copy = *op;
     copy->next = NULL;
+    struct sim_range *range = op->kind == SIM_OP_ALLOC ? sim_range_find_locked(op->u.free.va) : NULL;
+    if (range) range->owners++;
     if (graph->tail) graph->tail->next = copy;
     else graph->head = copy;
     graph->tail = copy;
@@ -21,6 +23,7 @@ void sim_graph_free_locked(struct sim_graph *graph)
 {
     for (struct sim_op *op = graph->head, *next; op; op = next) {
         next = op->next;
+        if (op->kind == SIM_OP_ALLOC) sim_graph_memory_drop_locked(op->u.free.va, op->u.free.id);
         free(op);
     }
     sim_object_free_locked(graph);
@@ -47,16 +50,27 @@ DRIVER(cuGraphDestroy, (CUgraph handle))
     return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A graph with memory of its own has at most one executable graph at a time. */
+static bool instantiated_locked(const struct sim_graph *graph)
+{
+    for (struct sim_op *op = graph->head; op; op = op->next) {
+        const struct sim_range *range = op->kind == SIM_OP_ALLOC ? sim_range_find_locked(op->u.free.va) : NULL;
+        if (range && range->owners > 1) return true;
+    }
+    return false;
+}
+
 DRIVER(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph handle, unsigned long long flags))
 {
     ENTER(cuGraphInstantiate);
-    (void)flags;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     struct sim_graph *graph = sim_object_get_locked(SIM_GRAPH, handle);
+    if (graph && instantiated_locked(graph)) graph = NULL;
     struct sim_graph *exec = graph && out ? sim_object_new_locked(SIM_EXEC) : NULL;
     if (exec) {
         bool ok = true;
+        exec->flags = flags;
         for (struct sim_op *op = graph->head; op && ok; op = op->next) ok = sim_graph_add_locked(exec, op);
         result = ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         if (ok) *out = (CUgraphExec)(void *)exec;
@@ -94,8 +108,16 @@ DRIVER(cuGraphLaunch, (CUgraphExec handle, CUstream stream_handle))
     CUresult result = sim_stream_get_locked(ctx, stream_handle, &stream);
     struct sim_graph *exec = sim_object_get_locked(SIM_EXEC, handle);
     if (result == CUDA_SUCCESS && !exec) result = CUDA_ERROR_INVALID_VALUE;
-    for (struct sim_op *op = exec ? exec->head : NULL; op && result == CUDA_SUCCESS; op = op->next)
-        result = sim_submit_locked(stream, op);
+    if (result == CUDA_SUCCESS) result = sim_graph_memory_launch_locked(exec);
+    for (struct sim_op *op = exec ? exec->head : NULL; op && result == CUDA_SUCCESS; op = op->next) {
+        struct sim_op now = *op;
+        struct sim_range *range = op->kind == SIM_OP_FREE ? sim_range_find_locked(op->u.free.va) : NULL;
+        if (range && range->kind == SIM_RANGE_GRAPH) {
+            now.u.free.generation = range->generation;
+            range->live = false;
+        }
+        result = sim_submit_locked(stream, &now);
+    }
     sim_unlock();
     return result;
 }

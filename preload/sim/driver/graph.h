@@ -11,6 +11,7 @@ struct sim_graph {
     struct sim_object object;
     struct sim_op *head, *tail;
     size_t nodes;
+    unsigned long long flags; /* of an executable graph: CUDA_GRAPH_INSTANTIATE_FLAG_* */
 };
 
 struct sim_capture {
@@ -41,5 +42,17 @@ struct sim_op *sim_op_clone(const struct sim_op *op);
 
 bool sim_graph_add_locked(struct sim_graph *graph, const struct sim_op *op);
 void sim_graph_free_locked(struct sim_graph *graph);
+
+/* ---- memory of graphs (graph_memory.c) ---- */
+
+/* An address for a captured allocation, without memory behind it; the graph's node is its first owner. */
+CUresult sim_graph_memory_new_locked(struct sim_ctx *ctx, size_t bytes, struct sim_range **out);
+/* A node that names the allocation goes. */
+void sim_graph_memory_drop_locked(uintptr_t va, uint64_t id);
+/* Allocates what the nodes of a graph allocate, all or nothing: refused while an earlier allocation was not
+ * freed, unless the graph was instantiated to free it at the launch. */
+CUresult sim_graph_memory_launch_locked(const struct sim_graph *exec);
+/* A free of the `generation`-th allocation takes effect; nothing happens when a later launch allocated anew. */
+void sim_graph_memory_free_locked(struct sim_range *range, uint64_t generation);
 
 #endif

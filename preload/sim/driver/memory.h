@@ -51,6 +51,7 @@ enum sim_range_kind {
     SIM_RANGE_RESERVED, /* cuMemAddressReserve */
     SIM_RANGE_MALLOC,   /* cuMemAlloc: one map over the whole range */
     SIM_RANGE_POOL,     /* cuMemAllocAsync */
+    SIM_RANGE_GRAPH,    /* cuMemAllocAsync while capturing: mapped by launches of the graph (graph_memory.c) */
     SIM_RANGE_MANAGED   /* cuMemAllocManaged: host memory, always accessible */
 };
 
@@ -65,6 +66,10 @@ struct sim_range {
     uint64_t id;
     unsigned maps;
     bool freeing; /* cuMemFreeAsync was called, the stream has not come to it */
+    /* Of a graph: graphs that name it, launches that allocated it, and whether it is allocated, in host order. */
+    unsigned owners;
+    uint64_t generation;
+    bool live;
     struct sim_range *prev, *next;
 };
 

@@ -47,7 +47,7 @@ struct sim_range *sim_range_first_locked(void)
 
 static bool kept_apart(enum sim_range_kind kind)
 {
-    return kind == SIM_RANGE_MALLOC || kind == SIM_RANGE_POOL;
+    return kind == SIM_RANGE_MALLOC || kind == SIM_RANGE_POOL || kind == SIM_RANGE_GRAPH;
 }
 
 static void give_addresses(const struct sim_range *range)

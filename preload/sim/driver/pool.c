@@ -85,6 +85,27 @@ static CUresult alloc_locked(struct sim_ctx *ctx, struct sim_pool *pool, size_t 
     return CUDA_SUCCESS;
 }
 
+/* While capturing an allocation is a node of the graph, with an address and, until a launch, no memory. */
+static CUresult capture_locked(struct sim_ctx *ctx, struct sim_stream *stream, size_t bytes, CUdeviceptr *out)
+{
+    struct sim_range *range;
+    CUresult result = sim_graph_memory_new_locked(ctx, bytes, &range);
+    if (result != CUDA_SUCCESS) return result;
+    const struct sim_op op = {.kind = SIM_OP_ALLOC, .u.free = {range->va, range->id, 0}};
+    result = sim_capture_add_locked(stream, &op);
+    if (result != CUDA_SUCCESS) sim_range_free_locked(range);
+    else *out = range->va;
+    return result;
+}
+
+/* A free while capturing is of memory of a graph, once; any other is of what is allocated now. */
+static bool may_free_locked(const struct sim_range *range, const struct sim_stream *stream)
+{
+    if (range->kind == SIM_RANGE_RESERVED || range->freeing) return false;
+    if (stream->capture) return range->kind == SIM_RANGE_GRAPH;
+    return range->kind != SIM_RANGE_GRAPH || range->live || !range->generation;
+}
+
 static CUresult alloc(struct sim_ctx *ctx, CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
 {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
@@ -94,7 +115,8 @@ static CUresult alloc(struct sim_ctx *ctx, CUdeviceptr *out, size_t bytes, CUmem
     sim_pool_default_locked(ctx->device);
     struct sim_pool *pool = handle ? sim_object_get_locked(SIM_POOL, handle) : sim.device[ctx->device].current_pool;
     if (result == CUDA_SUCCESS && (!pool || !bytes)) result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS) result = alloc_locked(ctx, pool, bytes, out);
+    if (result == CUDA_SUCCESS)
+        result = s->capture ? capture_locked(ctx, s, bytes, out) : alloc_locked(ctx, pool, bytes, out);
     sim_unlock();
     return result;
 }
@@ -120,12 +142,13 @@ DRIVER(cuMemFreeAsync, (CUdeviceptr ptr, CUstream stream))
     struct sim_stream *s;
     CUresult result = sim_stream_get_locked(ctx, stream, &s);
     struct sim_range *range = sim_range_find_locked((uintptr_t)ptr);
-    bool ok = range && range->va == ptr && range->kind != SIM_RANGE_RESERVED && !range->freeing;
-    if (result == CUDA_SUCCESS && !ok) result = CUDA_ERROR_INVALID_VALUE;
+    bool ok = range && range->va == ptr;
+    if (result == CUDA_SUCCESS && !(ok && may_free_locked(range, s))) result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
-        range->freeing = true;
+        range->freeing = range->kind != SIM_RANGE_GRAPH;
+        if (!s->capture) range->live = false;
         if (range->pool) range->pool->pending++;
-        struct sim_op op = {.kind = SIM_OP_FREE, .u.free = {range->va, range->id}};
+        struct sim_op op = {.kind = SIM_OP_FREE, .u.free = {range->va, range->id, range->generation}};
         sim_history_add_locked("cuMemFreeAsync", range->va, range->bytes, range->id);
         result = sim_submit_locked(s, &op);
     }

@@ -53,8 +53,11 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
     case SIM_OP_WAIT: sim_wait_until_locked(op->u.wait.stream, op->u.wait.seq); break;
     case SIM_OP_FREE:
         range = sim_range_find_locked(op->u.free.va);
-        if (range && range->id == op->u.free.id) sim_allocation_free_locked(range);
+        if (!range || range->id != op->u.free.id) break;
+        if (range->kind == SIM_RANGE_GRAPH) sim_graph_memory_free_locked(range, op->u.free.generation);
+        else sim_allocation_free_locked(range);
         break;
+    case SIM_OP_ALLOC: break;
     case SIM_OP_TOUCH: sim_touch_locked(stream->ctx, op); break;
     case SIM_OP_KERNEL:
         sim.launches++;

@@ -17,6 +17,7 @@ enum sim_op_kind {
     SIM_OP_RECORD,
     SIM_OP_WAIT,
     SIM_OP_FREE,
+    SIM_OP_ALLOC, /* of a graph; takes effect at the launch, not in the stream */
     SIM_OP_TOUCH,
     SIM_OP_EMPTY
 };
@@ -62,6 +63,7 @@ struct sim_op {
         struct {
             uintptr_t va;
             uint64_t id; /* of the range, so that a stale free finds nothing */
+            uint64_t generation; /* of a graph's memory: the launch that allocated it */
         } free;
         struct {
             uintptr_t va;

@@ -137,6 +137,7 @@ FORWARD(cudaDeviceGetGraphMemAttribute, cuDeviceGetGraphMemAttribute, (int devic
         (device, attribute, value))
 FORWARD(cudaDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, (int device, int attribute, void *value),
         (device, attribute, value))
+FORWARD(cudaDeviceGraphMemTrim, cuDeviceGraphMemTrim, (int device), (device))
 
 /* ---- host memory ---- */
 

@@ -32,6 +32,7 @@
     X(cuDeviceSetMemPool, 11020, (CUdevice, CUmemoryPool))                                          \
     X(cuDeviceGetGraphMemAttribute, 11040, (CUdevice, int, void *))                                 \
     X(cuDeviceSetGraphMemAttribute, 11040, (CUdevice, int, void *))                                 \
+    X(cuDeviceGraphMemTrim, 11040, (CUdevice))                                                      \
     X(cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                                      \
     X(cuDevicePrimaryCtxRelease, 11000, (CUdevice))                                                 \
     X(cuDevicePrimaryCtxReset, 11000, (CUdevice))                                                   \
