@@ -49,7 +49,7 @@ static void read_sizes(void)
     if (config.devices > SIM_MAX_DEVICES) config.devices = SIM_MAX_DEVICES;
 }
 
-/* The cost of `call` in GML_DRIVER_COSTS, "create=193us,map=1.5us", in nanoseconds; `otherwise` when it is not there. */
+/* The cost of `call` in a list such as "create=193us,map=1.5us", in nanoseconds; `otherwise` when it is not there. */
 static uint64_t read_cost(const char *list, const char *call, uint64_t otherwise)
 {
     size_t length = strlen(call);

@@ -38,6 +38,7 @@ CUresult sim_enter(struct sim_counter **counter, const char *name)
     if (!*counter) *counter = sim_counter_get(name);
     uint64_t call = *counter ? atomic_fetch_add_explicit(&(*counter)->calls, 1, memory_order_relaxed) + 1 : 0;
     if (sim.forked || !sim.ready) return CUDA_ERROR_NOT_INITIALIZED;
+    if (sim_in_host_function()) return CUDA_ERROR_NOT_PERMITTED;
     return sim_faults_on ? sim_fault_check(name, call) : CUDA_SUCCESS;
 }
 

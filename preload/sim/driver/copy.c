@@ -75,9 +75,9 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
     return true;
 }
 
-static CUresult check_locked(struct sim_ctx *ctx, uintptr_t va, size_t bytes, const char *what)
+static CUresult check_locked(struct sim_ctx *ctx, uintptr_t va, size_t bytes, bool write, const char *what)
 {
-    if (!is_device_locked(va) || sim_access_ok_locked(va, bytes, ctx->device)) return CUDA_SUCCESS;
+    if (!is_device_locked(va) || sim_access_ok_locked(va, bytes, ctx->device, write)) return CUDA_SUCCESS;
     return sim_ctx_fault_locked(ctx, what, va, bytes);
 }
 
@@ -92,8 +92,8 @@ CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
     sim_time_copy(total);
     for (size_t i = 0; i < op->u.copy.rows; i++) {
         uintptr_t d = dst + i * op->u.copy.dst_pitch, s = src + i * op->u.copy.src_pitch;
-        CUresult result = check_locked(ctx, d, row, "copy to");
-        if (result == CUDA_SUCCESS && from) result = check_locked(ctx, s, row, "copy from");
+        CUresult result = check_locked(ctx, d, row, true, "copy to");
+        if (result == CUDA_SUCCESS && from) result = check_locked(ctx, s, row, false, "copy from");
         if (result != CUDA_SUCCESS) return result;
         if (total > cap && !sim_config_get()->adversarial) continue;
         if (!row_locked(stream, d, s, row, staging ? staging + i * row : NULL))
@@ -131,7 +131,7 @@ CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op)
     sim_time_copy(total);
     for (size_t i = 0; i < op->u.fill.rows; i++) {
         uintptr_t va = op->u.fill.va + i * op->u.fill.pitch;
-        CUresult result = check_locked(ctx, va, row, "fill");
+        CUresult result = check_locked(ctx, va, row, true, "fill");
         if (result != CUDA_SUCCESS) return result;
         if (op->u.fill.value && total > cap && !sim_config_get()->adversarial) continue;
         if (!fill_row_locked(va, row, op->u.fill.value, op->u.fill.width))
@@ -142,5 +142,5 @@ CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op)
 
 CUresult sim_touch_locked(struct sim_ctx *ctx, const struct sim_op *op)
 {
-    return check_locked(ctx, op->u.touch.va, op->u.touch.bytes, "library work");
+    return check_locked(ctx, op->u.touch.va, op->u.touch.bytes, false, "library work");
 }

@@ -59,7 +59,7 @@ DRIVER(cuEventDestroy_v2, (CUevent handle))
 
 static CUresult record_locked(struct sim_event *event, struct sim_stream *stream)
 {
-    if (event->ctx->device != stream->ctx->device) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->ctx != stream->ctx) return CUDA_ERROR_INVALID_HANDLE;
     const struct sim_op op = {.kind = SIM_OP_RECORD, .u.record = {event}};
     if (stream->capture) {
         const struct sim_op empty = {.kind = SIM_OP_EMPTY};

@@ -100,8 +100,8 @@ struct sim_page sim_page_locked(uintptr_t va);
 struct sim_range *sim_range_find_locked(uintptr_t va);
 CUresult sim_map_new_locked(uintptr_t va, struct sim_phys *phys, struct sim_map **out);
 void sim_map_free_locked(struct sim_map *map);
-/* True when every byte of the range may be touched by `device`. */
-bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device);
+/* True when every byte of the range may be read, or written as well, by `device`. */
+bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device, bool write);
 
 /* ---- host memory that the device knows (host.c) ---- */
 

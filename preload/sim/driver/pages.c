@@ -127,12 +127,14 @@ void sim_map_free_locked(struct sim_map *map)
     free(map);
 }
 
-bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device)
+bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device, bool write)
 {
     uintptr_t end = va + bytes;
     while (va < end) {
         struct sim_page page = sim_page_locked(va);
-        if (!page.map || page.map->access[device] != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return false;
+        unsigned access = page.map ? page.map->access[device] : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        bool ok = access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (!write && access == CU_MEM_ACCESS_FLAGS_PROT_READ);
+        if (!ok) return false;
         if (page.range->kind != SIM_RANGE_RESERVED && end > page.range->va + page.range->bytes) return false;
         va = page.map->va + page.map->bytes;
     }

@@ -34,11 +34,20 @@ static uint64_t real_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static __thread bool in_host_function;
+
+bool sim_in_host_function(void)
+{
+    return in_host_function;
+}
+
 static void run_host_locked(struct sim_stream *stream, const struct sim_op *op)
 {
     sim_unlock();
+    in_host_function = true;
     if (op->u.host.callback) op->u.host.callback((CUstream)(void *)stream, CUDA_SUCCESS, op->u.host.user);
     else op->u.host.fn(op->u.host.user);
+    in_host_function = false;
     sim_lock();
 }
 
@@ -164,7 +173,8 @@ static CUresult legacy_order_locked(struct sim_stream *stream)
     CUresult result = CUDA_SUCCESS;
     if (stream == ctx->legacy) {
         for (struct sim_stream *s = ctx->streams; s && result == CUDA_SUCCESS; s = s->next)
-            if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING)) result = wait_on_locked(stream, s, &s->joined.to_legacy);
+            if (s != stream && !(s->flags & CU_STREAM_NON_BLOCKING))
+                result = wait_on_locked(stream, s, &s->joined.to_legacy);
     } else if (!(stream->flags & CU_STREAM_NON_BLOCKING)) {
         result = wait_on_locked(stream, ctx->legacy, &stream->joined.from_legacy);
     }

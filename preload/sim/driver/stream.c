@@ -104,7 +104,8 @@ DRIVER(cuStreamDestroy_v2, (CUstream handle))
     sim_lock();
     struct sim_stream *stream;
     CUresult result = sim_stream_get_locked(ctx, handle, &stream);
-    if (result == CUDA_SUCCESS && stream == stream->ctx->legacy) result = CUDA_ERROR_INVALID_HANDLE;
+    bool everyones = result == CUDA_SUCCESS && (stream == stream->ctx->legacy || handle == CU_STREAM_PER_THREAD);
+    if (everyones) result = CUDA_ERROR_INVALID_HANDLE; /* default streams live as long as their context */
     if (result == CUDA_SUCCESS && stream->capture) {
         sim_capture_spoil_locked(stream->capture);
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -112,6 +112,7 @@ void sim_wait_until_locked(struct sim_stream *stream, uint64_t seq);
 void sim_ctx_wait_locked(struct sim_ctx *ctx);
 void sim_breathe_locked(unsigned us); /* called by every synchronisation of the API */
 bool sim_stream_idle_locked(const struct sim_stream *stream);
+bool sim_in_host_function(void); /* on this thread: it must not call the driver */
 void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op);
 void sim_op_drop_locked(struct sim_op *op);
 /* An address range with queued copies or fills that touch it: the stream, else NULL. */

@@ -6,11 +6,11 @@
  *
  * Flags: a loop such as transformers' generate() asks the device after every round whether all is done, and
  * would be told no for ever. A flag is one byte that only kernels can have written; flags behind the same last
- * kernels form a row (generate() also asks, in every round, whether a mask is all ones). The GML_SIM_FLAG_AFTER-th read of a row is answered with yes, once, and the row begins anew. What
- * shows that the program is no such loop breaks all rows: data that the host gives to the device, reads of other
- * sizes, and launches by another thread than the one that reads (PyTorch's backward passes run on threads of
- * their own, so training that looks for `isnan(loss)` is never told yes). Reads of 8 bytes break none: a
- * streamer that prints tokens reads each of them. */
+ * kernels form a row (generate() also asks, in every round, whether a mask is all ones). The GML_SIM_FLAG_AFTER-th
+ * read of a row is answered with yes, once, and the row begins anew. What shows that the program is no such loop
+ * breaks all rows: data that the host gives to the device, reads of other sizes, and launches by another thread
+ * than the one that reads (PyTorch's backward passes run on threads of their own, so training that looks for
+ * `isnan(loss)` is never told yes). Reads of 8 bytes break none: a streamer that prints tokens reads each of them. */
 #include "sim/driver/driver.h"
 
 #include <string.h>
