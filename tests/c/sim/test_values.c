@@ -151,17 +151,56 @@ static void test_kernels_of_data_dependent_shapes(void)
     CHECK_EQUAL(count, 0);
 }
 
-static void check_report(void)
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid,
+                            void *bid, void *block, void *grid, int *warp);
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
+                             cudaStream_t stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                               cudaStream_t stream);
+
+static char code[20000]; /* its addresses stand for kernels of the program */
+
+static void declare(size_t at, const char *name)
+{
+    __cudaRegisterFunction(NULL, &code[at], NULL, name, -1, NULL, NULL, NULL, NULL, NULL);
+}
+
+/* As a CUDA 12 program does it, and as one of CUDA 13. */
+static void launch_both_ways(size_t at)
+{
+    const dim3 one = {1, 1, 1};
+    cudaKernel_t found;
+    CHECK_EQUAL(cudaLaunchKernel(&code[at], one, one, NULL, 0, NULL), 0);
+    CHECK_EQUAL(__cudaGetKernel(&found, &code[at]), 0);
+    CHECK_EQUAL(__cudaLaunchKernel(found, one, one, NULL, 0, NULL), 0);
+}
+
+static void test_kernels_are_known_by_their_registration(void)
+{
+    prepare();
+    setenv("GML_RUN_DIR", folder, 1);
+    for (size_t at = 0; at < sizeof code; at++) declare(at, "_ZN2at6native27vectorized_elementwise_kernel");
+    declare(7, "_ZN3cub18DeviceReduceKernelI9NonZeroOp");
+    declare(19999, "_ZN3cub28DeviceUniqueByKeySweepKernelI");
+    launch_both_ways(7);
+    launch_both_ways(8);
+    launch_both_ways(19999);
+    declare(7, "_ZN3cub28DeviceUniqueByKeySweepKernelI"); /* another library was loaded to the place of the first */
+    launch_both_ways(7);
+}
+
+static void check_report(const char *data_dependent, const char *reads)
 {
     char command[256];
-    snprintf(command, sizeof command, "cat %s/sim-*.json && rm -r %s", folder, folder);
+    snprintf(command, sizeof command, "cat %s/sim-*.json && rm %s/*", folder, folder);
     FILE *from = popen(command, "r");
     char text[8192];
     CHECK(from);
     text[fread(text, 1, sizeof text - 1, from)] = 0;
     pclose(from);
-    CHECK(strstr(text, "\"data_dependent\": {\"nonzero\": 1, \"unique\": 2, \"unique_by_key\": 1}"));
-    CHECK(strstr(text, "\"reads\": {\"4\": 1}"));
+    CHECK(strstr(text, data_dependent));
+    CHECK(strstr(text, reads));
 }
 
 #define AFTER_20 "GML_SIM_FLAG_AFTER=20"
@@ -176,6 +215,9 @@ int main(void)
     run_on_device("written_bytes_are_read", test_written_bytes_are_read, AFTER_20);
     CHECK(mkdtemp(folder));
     RUN_SIM(test_kernels_of_data_dependent_shapes);
-    check_report();
+    check_report("\"data_dependent\": {\"nonzero\": 1, \"unique\": 2, \"unique_by_key\": 1}", "\"reads\": {\"4\": 1}");
+    RUN_SIM(test_kernels_are_known_by_their_registration);
+    check_report("\"data_dependent\": {\"nonzero\": 2, \"unique_by_key\": 4}", "\"reads\": {}");
+    CHECK(rmdir(folder) == 0);
     return 0;
 }
