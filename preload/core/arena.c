@@ -55,7 +55,6 @@ gml_status gml_arena_open(gml_heap *heap, bool fine, uint64_t base, uint64_t byt
     arena->starts = (uint64_t *)(void *)(pages + members + last_start);
     arena->runs = (gml_run *)(void *)(pages + members + last_start + starts);
     arena->slots = (uint32_t *)(void *)(pages + members + last_start + starts + runs);
-    memset(arena->slots, 0xFF, slot_count * sizeof(uint32_t)); /* GML_NO_CHUNK */
     link_arena(heap, arena);
     if (fine)
         gml_fine_open(heap, arena);
@@ -87,7 +86,7 @@ void gml_arena_index_runs(gml_arena *arena)
 {
     arena->run_count = 0;
     arena->tail = 0;
-    for (uint32_t slot = 0; slot < arena->slot_count; slot++) {
+    for (uint32_t slot = 0; slot < arena->slot_end; slot++) {
         uint32_t chunk = arena->slots[slot];
         if (chunk == GML_NO_CHUNK)
             continue;

@@ -20,7 +20,7 @@ static gml_status check_span(const gml_heap *heap, const gml_arena *arena, const
     REQUIRE(span->begin % GML_BLOCK_BYTES == 0 && span->end % GML_BLOCK_BYTES == 0);
     REQUIRE(whole || span->state == GML_SPAN_FREE || span->state == GML_SPAN_LIVE);
     for (uint32_t slot = gml_slot_of(heap, arena, span->begin); slot <= gml_slot_of(heap, arena, span->end - 1); slot++) {
-        uint32_t id = arena->slots[slot];
+        uint32_t id = gml_slot_chunk(arena, slot);
         REQUIRE((id != GML_NO_CHUNK) == mapped);
         if (!mapped)
             continue;
@@ -90,7 +90,7 @@ static gml_status check_coarse(const gml_heap *heap, const gml_arena *arena, con
 static gml_status check_slots(const gml_heap *heap, const gml_arena *arena, const char **out_why)
 {
     uint32_t mapped = 0;
-    for (uint32_t slot = 0; slot < arena->slot_count; slot++) {
+    for (uint32_t slot = 0; slot < arena->slot_end; slot++) {
         uint32_t id = arena->slots[slot];
         if (id == GML_NO_CHUNK)
             continue;

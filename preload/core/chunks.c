@@ -133,6 +133,8 @@ void gml_chunks_link(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_t c
     *link = mapping;
     count_mapping(heap, &heap->chunks[chunk], arena, 1);
     heap->mapping_count++;
+    while (arena->slot_end <= slot)
+        arena->slots[arena->slot_end++] = GML_NO_CHUNK;
     arena->slots[slot] = chunk;
     arena->mapped++;
     gml_bitmap_set(arena->members, chunk);

@@ -5,8 +5,8 @@
 #include "base/align.h"
 #include "core/streams.h"
 
-/* Sizes count in units of GML_BLOCK_BYTES. Row 0 holds 1..31 units, one bin each; row r > 0 holds
- * [32, 64) << (r - 1) in steps of 1 << (r - 1). */
+/* Sizes count in units of GML_BLOCK_BYTES. Row 0 holds 1..63 units, one bin each; row r > 0 holds
+ * [64, 128) << (r - 1) in steps of 1 << (r - 1). */
 static unsigned bin_of(uint64_t bytes)
 {
     uint64_t units = bytes / GML_BLOCK_BYTES;
@@ -29,7 +29,7 @@ void gml_gaps_insert(gml_heap *heap, gml_span *span)
         head->u.list.previous = span;
     gaps->bins[bin] = span;
     gaps->rows |= (uint64_t)1 << (bin / GML_BIN_COLUMNS);
-    gaps->columns[bin / GML_BIN_COLUMNS] |= (uint32_t)1 << (bin % GML_BIN_COLUMNS);
+    gaps->columns[bin / GML_BIN_COLUMNS] |= (uint64_t)1 << (bin % GML_BIN_COLUMNS);
     gaps->count++;
 }
 
@@ -45,7 +45,7 @@ void gml_gaps_remove(gml_heap *heap, gml_span *span)
         gaps->bins[bin] = span->u.list.next;
     if (gaps->bins[bin] == NULL) {
         unsigned row = bin / GML_BIN_COLUMNS;
-        gaps->columns[row] &= ~((uint32_t)1 << (bin % GML_BIN_COLUMNS));
+        gaps->columns[row] &= ~((uint64_t)1 << (bin % GML_BIN_COLUMNS));
         if (gaps->columns[row] == 0)
             gaps->rows &= ~((uint64_t)1 << row);
     }
@@ -58,7 +58,7 @@ static unsigned next_bin(const gml_gaps *gaps, unsigned bin)
     unsigned row = bin / GML_BIN_COLUMNS;
     if (row >= GML_BIN_ROWS)
         return GML_BIN_ROWS * GML_BIN_COLUMNS;
-    uint32_t columns = gaps->columns[row] & (~(uint32_t)0 << (bin % GML_BIN_COLUMNS));
+    uint64_t columns = gaps->columns[row] & (~(uint64_t)0 << (bin % GML_BIN_COLUMNS));
     if (columns == 0) {
         uint64_t rows = gaps->rows & (~(uint64_t)0 << row) & ~((uint64_t)1 << row);
         if (rows == 0)
@@ -66,7 +66,7 @@ static unsigned next_bin(const gml_gaps *gaps, unsigned bin)
         row = (unsigned)__builtin_ctzll(rows);
         columns = gaps->columns[row];
     }
-    return row * GML_BIN_COLUMNS + (unsigned)__builtin_ctz(columns);
+    return row * GML_BIN_COLUMNS + (unsigned)__builtin_ctzll(columns);
 }
 
 static bool fits(const gml_span *span, uint64_t bytes, uint64_t alignment)
@@ -89,7 +89,7 @@ static void search(gml_heap *heap, uint64_t floor_bytes, uint64_t bytes, uint64_
 {
     gml_gap_choice choice = *out_choice;
     const gml_gaps *gaps = &heap->gaps;
-    unsigned bins_left = GML_GAPS_TRIES;
+    unsigned bins_left = GML_GAPS_BINS;
     unsigned bin = next_bin(gaps, bin_of(floor_bytes));
     while (bin < GML_BIN_ROWS * GML_BIN_COLUMNS && bins_left-- > 0) {
         unsigned tries = GML_GAPS_TRIES;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gap index: the FREE spans of all fine arenas of a heap, by size.
  *
- * Two-level segregated fit (Masmano et al., TLSF, ECRTS 2004): a power of two is a row of 32 bins,
+ * Two-level segregated fit (Masmano et al., TLSF, ECRTS 2004): a power of two is a row of 64 bins,
  * two bitmaps find the next non-empty bin. Insert and remove are O(1); a search looks at no more
- * than GML_GAPS_TRIES spans a bin, so its cost does not grow with the number of blocks. */
+ * than GML_GAPS_TRIES spans a bin and GML_GAPS_BINS bins, so its cost does not grow with the number of blocks. */
 #ifndef GML_CORE_GAPS_H
 #define GML_CORE_GAPS_H
 
 #include "core/types.h"
 
-#define GML_GAPS_TRIES 12
+#define GML_GAPS_TRIES 6
+#define GML_GAPS_BINS 12
 
 void gml_gaps_insert(gml_heap *heap, gml_span *span);
 void gml_gaps_remove(gml_heap *heap, gml_span *span);

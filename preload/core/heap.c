@@ -79,7 +79,7 @@ gml_status gml_heap_create(gml_device *dev, const gml_heap_options *options, gml
 
 static void unmap_arena(gml_heap *heap, gml_arena *arena)
 {
-    for (uint32_t slot = 0; slot < arena->slot_count; slot++)
+    for (uint32_t slot = 0; slot < arena->slot_end; slot++)
         if (arena->slots[slot] != GML_NO_CHUNK)
             gml_giveback_mapping(heap, gml_slot_address(heap, arena, slot), heap->dev->chunk_bytes);
     gml_giveback_range(heap, arena->base, arena->bytes);

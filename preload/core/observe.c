@@ -69,9 +69,9 @@ static void compute(gml_heap *heap)
                             heap->blocks.capacity * sizeof(gml_map_entry) + heap->chunk_end * sizeof(gml_chunk) +
                             heap->chunk_end * sizeof(gml_tag) + 3 * (uint64_t)(heap->chunk_end / 8);
     for (const gml_arena *arena = heap->fine; arena != NULL; arena = arena->next)
-        stats->metadata_bytes += arena->slot_count * (sizeof(uint32_t) + sizeof(void *)) + arena->slot_count / 8;
+        stats->metadata_bytes += arena->slot_end * (sizeof(uint32_t) + sizeof(void *)) + arena->slot_end / 8;
     for (const gml_arena *arena = heap->coarse; arena != NULL; arena = arena->next)
-        stats->metadata_bytes += arena->slot_count * sizeof(uint32_t) + arena->run_count * sizeof(gml_run);
+        stats->metadata_bytes += arena->slot_end * sizeof(uint32_t) + arena->run_count * sizeof(gml_run);
 }
 
 void gml_heap_stats(gml_heap *heap, gml_stats *out_stats)

@@ -60,7 +60,7 @@ static gml_status link_reused(gml_heap *heap, gml_plan *plan)
 static void unlink_slots(gml_heap *heap, gml_plan *plan)
 {
     for (uint32_t slot = plan->slot; slot < plan->slot + plan->count; slot++) {
-        uint32_t id = plan->arena->slots[slot];
+        uint32_t id = gml_slot_chunk(plan->arena, slot);
         if (id == GML_NO_CHUNK)
             continue;
         gml_chunks_unlink(heap, plan->arena, slot);

@@ -93,7 +93,7 @@ static void empty_slots(gml_heap *heap, gml_arena *arena, uint32_t slot, uint32_
 static void leave_arena(gml_heap *heap, gml_arena *arena)
 {
     uint32_t first = 0, count = 0;
-    for (uint32_t slot = 0; slot < arena->slot_count; slot++) {
+    for (uint32_t slot = 0; slot < arena->slot_end; slot++) {
         uint32_t id = arena->slots[slot];
         if (id != GML_NO_CHUNK && gml_bitmap_get(heap->scratch_bits, id)) {
             first = count == 0 ? slot : first;
@@ -191,7 +191,7 @@ static bool over_cap(const gml_heap *heap, uint64_t mappings, uint64_t va_bytes)
 
 static void unlink_arena(gml_heap *heap, gml_arena *arena)
 {
-    for (uint32_t slot = 0; slot < arena->slot_count; slot++) {
+    for (uint32_t slot = 0; slot < arena->slot_end; slot++) {
         if (arena->slots[slot] == GML_NO_CHUNK)
             continue;
         add_unmap(heap, gml_slot_address(heap, arena, slot), heap->dev->chunk_bytes);

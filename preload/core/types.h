@@ -112,6 +112,7 @@ struct gml_arena {
     struct gml_arena *previous, *next; /* the heap's list of its kind */
     uint64_t base, bytes;              /* reserved address range */
     uint32_t slot_count;
+    uint32_t slot_end;    /* slots at or after this one were never filled: their table is not touched */
     uint32_t mapped;      /* slots that hold a chunk */
     uint32_t blocker;     /* coarse: a slot whose chunk was live when a search failed here */
     uint32_t tail;        /* coarse: slots at or after this one hold nothing */
@@ -121,7 +122,7 @@ struct gml_arena {
     gml_tags used;        /* everything freed here: must be done before an unmap */
     bool fine;
     bool stitched;        /* built over chunks that other arenas map too */
-    uint32_t *slots;      /* slot -> chunk id or GML_NO_CHUNK */
+    uint32_t *slots;      /* slot < slot_end -> chunk id or GML_NO_CHUNK */
     uint64_t *members;    /* bitmap by chunk id: mapped here */
     gml_run *runs;        /* coarse: the slots, as runs in slot order */
     uint32_t run_count;
@@ -135,13 +136,13 @@ struct gml_arena {
 
 /* ---- the gap index ---- */
 
-#define GML_BIN_LINEAR_LOG2 5 /* 32 bins a power of two */
+#define GML_BIN_LINEAR_LOG2 6 /* 64 bins a power of two */
 #define GML_BIN_ROWS 40
 #define GML_BIN_COLUMNS (1u << GML_BIN_LINEAR_LOG2)
 
 typedef struct gml_gaps {
     uint64_t rows; /* bit per non-empty row */
-    uint32_t columns[GML_BIN_ROWS];
+    uint64_t columns[GML_BIN_ROWS];
     gml_span *bins[GML_BIN_ROWS * GML_BIN_COLUMNS];
     uint64_t count;
 } gml_gaps;
@@ -288,6 +289,11 @@ static inline bool gml_chunk_is_stitched(const gml_chunk *chunk)
 static inline uint32_t gml_slot_of(const gml_heap *heap, const gml_arena *arena, uint64_t address)
 {
     return (uint32_t)((address - arena->base) / heap->dev->chunk_bytes);
+}
+
+static inline uint32_t gml_slot_chunk(const gml_arena *arena, uint32_t slot)
+{
+    return slot < arena->slot_end ? arena->slots[slot] : GML_NO_CHUNK;
 }
 
 /* The first slot that [begin, end) touches, and how many it touches. */

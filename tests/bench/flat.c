@@ -135,7 +135,7 @@ int main(int argc, char **argv)
         release(heap, blocks[at]);
         blocks[at] = blocks[i - 1];
     }
-    replace(heap, blocks, count, 20000 + 2 * count);
+    replace(heap, blocks, count, 60000 + 2 * count);
     gml_stats before = {0}, after = {0};
     gml_heap_stats(heap, &before);
     measured(heap, blocks, count, operations);

@@ -75,17 +75,17 @@ static void test_a_free_elsewhere_has_its_own_event(void)
 static void test_many_frees_elsewhere_keep_the_first_events(void)
 {
     enum { BLOCKS = 12 };
-    test_bench bench = stream_bench(128);
+    test_bench bench = stream_bench(256);
     uintptr_t block[BLOCKS];
-    for (int i = 0; i < BLOCKS; i++) {
-        block[i] = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        block[i] = take_on(bench, BLOCK + i * (uint64_t)GML_MIB, 1, GML_API_ASYNC);
         (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
     }
-    for (int i = 0; i < BLOCKS; i++)
+    for (unsigned i = 0; i < BLOCKS; i++)
         work_and_give(bench, block[i], 5);
     CHECK_EQUAL(take_on(bench, BLOCK, 6, GML_API_ASYNC), block[0]);
     CHECK_EQUAL(gml_model_awaits(bench.device, 6, 5), 1);
-    CHECK_EQUAL(take_on(bench, BLOCK, 7, GML_API_ASYNC), block[1]);
+    CHECK_EQUAL(take_on(bench, BLOCK + GML_MIB, 7, GML_API_ASYNC), block[1]);
     CHECK_EQUAL(gml_model_awaits(bench.device, 7, 5), 2);
     close_bench(bench);
 }
