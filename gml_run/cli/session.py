@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gml_run.cli.screen import complain, error_width, write_error
 from gml_run.cli.view import Launch, run_plain, run_with_dock
@@ -33,7 +33,9 @@ from gml_run.report.files import write_json
 from gml_run.report.runs import short_path
 from gml_run.report.simulation import foreign_bytes, read_simulation
 from gml_run.report.summary import SIMULATED_NOTE, format_summary
-from gml_run.telemetry.sites import read_sites
+
+if TYPE_CHECKING:
+    from gml_run.telemetry.sites import Sites
 
 
 def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
@@ -101,7 +103,7 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
             duration_s,
             watch.history.points,
             watch.steps(),
-            read_sites(path) if path is not None else None,
+            _sites(options, path),
             _others(options, watch, path),
         )
         if path is not None and not report["not_served"]:
@@ -121,6 +123,15 @@ def _finish(record: RunRecord, watch: Watch, path: str | None, ending: Ending, d
         complain("--strict: the run was not measured or not reported")
         os._exit(OWN_FAILURE)
     end_like(ending)
+
+
+def _sites(options: RunOptions, path: str | None) -> dict[int, list[Sites]] | None:
+    """The lines that hold memory, where they were asked for."""
+    if path is None or not options.stacks:
+        return None
+    from gml_run.telemetry.sites import read_sites
+
+    return read_sites(path)
 
 
 def _others(options: RunOptions, watch: Watch, path: str | None) -> dict[int, int | None]:

@@ -40,7 +40,7 @@ class Launch:
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
     """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
     watch = Watch(directory, _show_lines(launch.options), sinks=launch.sinks)
-    _look_around(launch.options, watch)
+    _look_around(launch.options, directory, watch)
     if launch.options.step is not None and not launch.options.quiet:
         complain(
             "--step: the program's output does not pass through gml-run here, only under the dock and the full "
@@ -84,7 +84,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         return None
     dock = Dock(rows, columns, height=5)
     watch = Watch(directory, None, INTERVAL, launch.sinks)
-    _look_around(launch.options, watch)
+    _look_around(launch.options, directory, watch)
     if options.step is not None:
         from gml_run.analysis.steps import StepLines
 
@@ -128,8 +128,8 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         return relay.carry_on(), watch
 
 
-def _look_around(options: RunOptions, watch: Watch) -> None:
-    if options.simulation is None:
+def _look_around(options: RunOptions, directory: str | None, watch: Watch) -> None:
+    if options.simulation is None and directory is not None:
         from gml_run.telemetry.neighbours import Neighbours
 
         watch.neighbours = Neighbours()

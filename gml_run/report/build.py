@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gml_run import __version__
 from gml_run._abi import SIZE_CLASSES, OomRecord
@@ -27,7 +27,9 @@ from gml_run.report.mask import mask_command
 from gml_run.report.runs import process_start
 from gml_run.report.verdict import verdict_of
 from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
-from gml_run.telemetry.sites import Sites
+
+if TYPE_CHECKING:
+    from gml_run.telemetry.sites import Sites
 
 SCHEMA_VERSION = 1
 

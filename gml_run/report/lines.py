@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gml_run.telemetry.reader import ProcessSnapshot
-from gml_run.telemetry.sites import Site, Sites
+if TYPE_CHECKING:
+    from gml_run.telemetry.reader import ProcessSnapshot
+    from gml_run.telemetry.sites import Site, Sites
 
 MOST = 20  # lines of a device in report.json; the rest is summed up
 
