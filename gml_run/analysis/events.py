@@ -69,5 +69,5 @@ def words_of(event: Event) -> str:
 
 def row_text(row: Row, started_ns: int) -> str:
     """One line: when, who, what."""
-    after = format_seconds(max(0, row.time_ns - started_ns) / 1e9)
+    after = format_seconds(round(max(0, row.time_ns - started_ns) / 1e9, 3)) if row.time_ns > started_ns else "0 s"
     return f"{after:>9}  {row.who:<10} {row.text}"

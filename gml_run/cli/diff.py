@@ -19,7 +19,8 @@ def diff(
 ) -> None:
     """Compare two finished runs. Ends with 0; with 1 when a rule is broken; with 2 in case of trouble.
 
-    A rule names a figure and a bound: +2% or +100M is a change, a plain number the figure itself.
+    A rule names a figure and a bound: +2% or +100M is a change, a plain
+    number the figure itself.
 
     [bold]Examples[/bold]
 

@@ -40,8 +40,9 @@ def fit(
 ) -> None:
     """Find the smallest device on which a command finishes, with each allocator; or the largest value that fits.
 
-    The command is run several times. Without --vary the device is simulated; with it, a real GPU serves as
-    well (leave --simulate out). The program has to end by itself and to fail when memory runs out.
+    The command is run several times. Without --vary the device is simulated;
+    with it, a real GPU serves as well (leave --simulate out). The program has
+    to end by itself and to fail when memory runs out.
 
     [bold]Examples[/bold]
 

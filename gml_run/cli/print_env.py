@@ -28,8 +28,8 @@ def print_env(
 ) -> None:
     """Print shell commands that set the environment of a run.
 
-    For programs that a service, a notebook or a scheduler starts. A run directory is made;
-    gml-run report shows it at any time.
+    For programs that a service, a notebook or a scheduler starts.
+    A run directory is made; gml-run report shows it at any time.
 
     [bold]Examples[/bold]
 

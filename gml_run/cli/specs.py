@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gml_run.config import Allocator, Goal, Intercept, Live
-
 MEMORY = "GPU memory"
 VIEW = "View and report"
 
@@ -24,17 +22,13 @@ class Spec:
     default: str = ""
 
 
-def _choices(values: type[Allocator] | type[Intercept] | type[Goal] | type[Live]) -> str:
-    return "|".join(value.value for value in values)
-
-
 ALLOCATOR = Spec(
     "allocator",
     ("--allocator",),
     "Who serves the memory: vms stitches free memory; native, expandable and cuda-async are PyTorch's own; "
     "raw is the driver's plain calls; observe leaves everything as it is.",
     MEMORY,
-    _choices(Allocator),
+    "NAME",
     "GML_ALLOCATOR",
     "vms",
 )
@@ -42,18 +36,18 @@ OBSERVE = Spec("observe", ("--observe",), "Change nothing, only watch (the same 
 INTERCEPT = Spec(
     "intercept",
     ("--intercept",),
-    "What of PyTorch reaches the allocator: every tensor, its cache's segments, or every tensor with the cache off.",
+    "What of PyTorch reaches the allocator: tensors, its cache's segments, or uncached: tensors with the cache off.",
     MEMORY,
-    _choices(Intercept),
+    "WHAT",
     "GML_INTERCEPT",
     "tensors",
 )
 GOAL = Spec(
     "goal",
     ("--goal",),
-    "What to favour: least memory, a balance, or least driver time.",
+    "What to favour: memory holds least, throughput spends least driver time, balanced is between them.",
     MEMORY,
-    _choices(Goal),
+    "GOAL",
     "GML_GOAL",
     "balanced",
 )
@@ -104,9 +98,10 @@ STACKS = Spec(
 LIVE = Spec(
     "live",
     ("--live",),
-    "Live view: dock keeps lines at the bottom of the terminal, screen fills it, line prints one now and then.",
+    "Live view: dock keeps lines at the bottom of the terminal, screen fills it, line prints one now and then, off "
+    "shows nothing; auto takes the dock on a terminal, else lines.",
     VIEW,
-    _choices(Live),
+    "VIEW",
     "GML_LIVE",
     "auto",
 )

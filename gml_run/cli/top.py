@@ -16,8 +16,8 @@ def top(
 ) -> None:
     """Watch a run from another terminal, also over ssh. Needs no rights but to read its directory.
 
-    Keys: 1 overview, 2 timeline, 3 fragmentation, 4 stitching, 5 arena map, 6 ranks and log; space pauses, ? explains
-    the words, q quits.
+    Keys: 1 overview, 2 timeline, 3 fragmentation, 4 stitching, 5 arena map,
+    6 ranks and log; space pauses, ? explains the words, q quits.
 
     [bold]Examples[/bold]
 

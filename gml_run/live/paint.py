@@ -18,7 +18,7 @@ HEIGHT = 5
 _SHORT = {
     "in use": "used",
     "in use, stitched": "stitched",
-    "idle, stitched": "idle",
+    "idle, stitched": "idle, st.",
     "outside the pool": "outside",
 }
 _SPARKS = 20  # moments in the small curve of memory in use

@@ -19,6 +19,7 @@ from gml_run.units import format_count, format_percent, format_seconds, format_s
 
 _STITCHED = 128  # added to a map cell that is mostly live in a stitched arena
 _HALF = "▀"
+_HIGH = 18  # rows from which on the stitching view has room for a table of latencies
 
 Size = tuple[int, int]
 
@@ -96,7 +97,9 @@ def stitching_lines(frame: Frame, elapsed: float, budget: float | None, size: Si
             text = Text(f" {name:<20} {format_count(count):>12} {format_percent(count / total):>8} ")
             lines.append(text.append("█" * round(count / total * width), style))
     lines.append(_title("driver"))
-    lines += driver_lines(frame, elapsed, columns)
+    if rows < _HIGH:
+        lines += latency_lines(frame, short=True)
+    lines += driver_lines(frame, elapsed, columns)[: None if rows >= _HIGH else -1]
     calls = stats.driver_create + stats.driver_map + stats.driver_unmap + stats.driver_set_access
     calls += stats.driver_release + stats.driver_reserve
     each = format_seconds(frame.spent_on_driver / calls) if calls else "-"
@@ -106,19 +109,30 @@ def stitching_lines(frame: Frame, elapsed: float, budget: float | None, size: Si
     by = "by public figures for this device" if frame.process.simulated else "of the run so far"
     allowed = "" if budget is None else f"; --max-driver-time {budget:g} %"
     lines.append(Text(f" budget: {share} {by}{allowed}"))
-    lines += [*latency_lines(frame), _title("requests by size"), *size_lines(frame, columns)]
+    lines += [
+        *(latency_lines(frame) if rows >= _HIGH else ()),
+        _title("requests by size"),
+        *size_lines(frame, columns),
+    ]
     return lines[:rows]
 
 
-def latency_lines(frame: Frame) -> list[Text]:
-    """Percentiles of what calls took; kinds that were not timed are left out."""
+def latency_lines(frame: Frame, short: bool = False) -> list[Text]:
+    """Percentiles of what calls took, all on one line if `short`; kinds that were not timed are left out."""
     device = frame.device
     kinds = [
         ("allocation", device.alloc_latency),
         ("free", device.free_latency),
-        ("with driver work", device.driver_latency),
+        ("driver work", device.driver_latency),
     ]
     lines = []
+    if short:
+        known = [(name, found) for name, buckets in kinds if (found := latency_of(buckets)) is not None]
+        text = " · ".join(
+            f"{name} p50 ≤ {format_seconds(found.p50_s)} p99 ≤ {format_seconds(found.p99_s)}"
+            for name, found in known[::2]
+        )
+        return [Text(f" {text}")] if text else []
     for name, buckets in kinds:
         found = latency_of(buckets)
         if found is not None:

@@ -37,12 +37,7 @@ def load_report(directory: str) -> dict[str, Any]:
     )
     reader.close()
     report["run"].update(exit_code=None, signal=None)  # nobody was there to see it
-    note = (
-        "it still runs: figures so far"
-        if alive
-        else "the launcher did not live to write a report: made from telemetry"
-    )
-    report["problems"].insert(0, note)
+    report["problems"].insert(0, _note(alive, watched=bool(opening.get("launcher_pid"))))
     return report
 
 
@@ -69,3 +64,12 @@ def _record(opening: dict[str, Any]) -> RunRecord:
         run.get("directory"),
         tuple(opening.get("notices", ())),
     )
+
+
+def _note(alive: bool, watched: bool) -> str:
+    """Why this report was made now."""
+    if not watched:
+        return "from what the processes have shared so far: no gml-run watches them (print-env)"
+    if alive:
+        return "it still runs: figures so far"
+    return "the launcher did not live to write a report: made from telemetry"

@@ -18,7 +18,7 @@ VIEWS = {
     "1": ("waste:", "processes", "arena map", "memory in use over time"),
     "2": ("memory in use over time, the most between two looks", "22 GiB", "headroom"),
     "3": ("by cause", "without stitching", "with stitching", "free but scattered", "waste over time"),
-    "4": ("placements", "extended", "stitched", "a request", "budget:", "--max-driver-time 1 %"),
+    "4": ("placements", "extended", "stitched", "a request", "p99", "budget:", "--max-driver-time 1 %"),
     "5": ("arena map", "live", "idle, aliased", "mappings"),
     "6": ("held", "pid ", "log", "memory was short, tried again, 3 times", "out of memory: 5 GiB was asked for"),
     "?": ("held", "stitched", "choose a view"),
