@@ -20,6 +20,8 @@ from gml_run.native import find_native
 
 ROOT = Path(__file__).resolve().parents[1]
 BACKENDS = ("", "expandable_segments:True", "backend:cudaMallocAsync")
+# Parts of frameworks/features.py that every release has.
+FEATURES = ("optimizers", "lbfgs", "loaders", "layouts", "graphs", "linear_algebra", "transforms")
 
 
 def environment(version: str) -> Path:
@@ -34,13 +36,26 @@ def environment(version: str) -> Path:
     return python
 
 
-def train(python: Path, backend: str) -> str:
-    """One line about a run; it begins with "ok" when the run was good."""
+def simulated(backend: str) -> dict[str, str]:
+    """The environment of a program on the simulated GPU."""
     native = find_native()
     assert native is not None and native.simulated, "the simulated GPU is not built: make setup"
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("GML_", "PYTORCH_"))}
     environ |= {"GML_SIM_PROFILE": "h100", "LD_PRELOAD": " ".join(native.simulated)}
-    environ["PYTORCH_CUDA_ALLOC_CONF"] = backend
+    return environ | {"PYTORCH_CUDA_ALLOC_CONF": backend}
+
+
+def features(python: Path, backend: str) -> str:
+    """Parts of PyTorch, one line about them as of a run."""
+    command = [python, ROOT / "tests" / "programs" / "frameworks" / "features.py", *FEATURES]
+    run = subprocess.run(command, env=simulated(backend), capture_output=True, text=True, timeout=600)
+    ran = [line for line in run.stdout.splitlines() if line in FEATURES]
+    return f"ok, {len(ran)} features" if ran == list(FEATURES) else f"after {ran}: {run.stderr[-500:]}"
+
+
+def train(python: Path, backend: str) -> str:
+    """One line about a run; it begins with "ok" when the run was good."""
+    environ = simulated(backend)
     script = ROOT / "tests" / "programs" / "sim_train.py"
     run = subprocess.run([python, script], env=environ, capture_output=True, text=True, timeout=600)
     if run.returncode:
@@ -58,8 +73,9 @@ def main(versions: list[str]) -> int:
         python = environment(version)
         for backend in BACKENDS:
             result = train(python, backend)
-            failed += not result.startswith("ok")
-            print(f"torch {version} {backend or 'native'}: {result}", flush=True)
+            parts = features(python, backend)
+            failed += not (result.startswith("ok") and parts.startswith("ok"))
+            print(f"torch {version} {backend or 'native'}: {result}; {parts}", flush=True)
     return 1 if failed else 0
 
 

@@ -15,7 +15,7 @@ SIM_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
 SIM_EXPORT cudaError_t cudaGetDevice(int *device);
 SIM_EXPORT cudaError_t cudaSetDevice(int device);
 
-static __thread char said[512];
+static __thread char said[640];
 
 void sim_nccl_say(const char *format, ...)
 {

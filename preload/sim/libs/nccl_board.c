@@ -136,10 +136,13 @@ int sim_board_note(struct comm *comm, const struct collective *collective)
         const struct note seen = *other;
         if (other->number != number || same(mine, &seen)) continue;
         char here[96], there[96];
+        const char *end = mine->count && seen.count ? ""
+                          : " (or a size was computed on the device, where it is 0 in a simulation: objects are"
+                            " exchanged on the CPU with init_process_group(\"cpu:gloo,cuda:nccl\"))";
         sim_nccl_say("collective %llu of a communicator of %d ranks differs: rank %d calls %s, rank %d called %s; "
-                     "on real devices they would wait for ever or mix their data up",
+                     "on real devices they would wait for ever or mix their data up%s",
                      (unsigned long long)number, board->ranks, comm->rank, text(mine, here, sizeof here), r,
-                     text(&seen, there, sizeof there));
+                     text(&seen, there, sizeof there), end);
         comm->error = NCCL_INVALID_USAGE;
         return NCCL_INVALID_USAGE;
     }

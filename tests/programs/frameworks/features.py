@@ -26,7 +26,7 @@ def optimizers() -> None:
         lambda p: torch.optim.AdamW(p, amsgrad=True, capturable=True),
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, fused=True),
         torch.optim.RMSprop,
-        torch.optim.Adafactor,
+        torch.optim.Adagrad,
         torch.optim.NAdam,
         torch.optim.RAdam,
     ]
