@@ -7,6 +7,7 @@ PY      := $(if $(PYTHON),$(PYTHON),$(VENV)/bin/python)
 # The base interpreter for .venv: the CUDA build of PyTorch that is used here exists for 3.11.
 BASE    := $(shell command -v python3.11 || command -v python3)
 TORCH   := torch==2.14.1
+CLANG   := clang
 # What the libraries of the tests must not replace, as constraints for pip.
 define KEEP
 from importlib.metadata import distributions
@@ -20,7 +21,8 @@ RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-python test-mutants test-torch-matrix check gen bench-startup clean
+.PHONY: help setup demo test test-c test-python test-mutants test-sanitize test-torch-matrix fuzz check gen clean
+.PHONY: bench-startup
 .PHONY: bench bench-waste bench-speed bench-fit bench-paper bench-flat check-gpu
 
 help: ## show this list
@@ -52,7 +54,7 @@ $(BUILD)/.installed: $(BUILD)/.environment $(SOURCES)
 demo: setup ## run a real training script under gml-run, on a GPU or else on the simulated one
 	@$(RUN) bash docs/examples/demo.sh
 
-test: setup test-c test-python test-mutants ## run every test
+test: setup test-c test-sanitize test-python test-mutants ## run every test
 
 test-c: setup
 	@$(RUN) ninja -C $(BUILD) --quiet
@@ -63,6 +65,27 @@ test-python: setup
 
 test-mutants: setup ## plant bugs in the allocator; each must make its test fail
 	@$(RUN) $(PY) tests/mutants/run.py --build $(BUILD)
+
+# Random runs are shorter here; every error path is taken all the same.
+COMMA := ,
+SANITIZE = $(RUN) cmake -S preload -B build/$(1) -G Ninja -DGML_TESTS=ON -DGML_SANITIZE=$(subst +,$(COMMA),$(2)) >/dev/null
+test-sanitize: setup ## the allocator under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
+	@$(call SANITIZE,sanitize-address,address+undefined)
+	@$(call SANITIZE,sanitize-thread,thread)
+	@$(RUN) ninja -C build/sanitize-address --quiet gml_pure_tests
+	@$(RUN) ninja -C build/sanitize-thread --quiet core_threads
+	@$(RUN) STEPS=400 SEEDS=6 ctest --test-dir build/sanitize-address --output-on-failure -j 2 -L pure
+	@$(RUN) ctest --test-dir build/sanitize-thread --output-on-failure -R '^core/threads'
+
+# libFuzzer looks for calls that break the allocator; inputs that it finds interesting stay in build/fuzz.
+FUZZ_SECONDS := 300
+fuzz: ## search for call sequences that break the allocator (needs clang; FUZZ_SECONDS=300)
+	@command -v $(CLANG) >/dev/null || { echo "fuzz: needs clang with libFuzzer: apt-get install clang, or CLANG=clang-14"; exit 1; }
+	@mkdir -p build/fuzz/corpus
+	@$(CLANG) -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined -DGML_LIBFUZZER -Ipreload -Itests/c \
+	  tests/c/core/fuzz.c preload/base/*.c preload/os/*.c preload/core/*.c preload/device/model*.c preload/device/fault.c \
+	  -o build/fuzz/fuzz
+	@cd build/fuzz && ./fuzz -max_len=1024 -len_control=0 -timeout=60 -max_total_time=$(FUZZ_SECONDS) corpus
 
 test-torch-matrix: setup ## the simulated GPU under older PyTorch releases (about 6 GB to download)
 	@$(RUN) $(PY) tests/torch_matrix.py
