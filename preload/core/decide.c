@@ -147,10 +147,11 @@ static bool within_limit(const gml_heap *heap, uint32_t create)
     return heap->options.limit_bytes == 0 || grown <= heap->options.limit_bytes;
 }
 
-/* Growing instead leaves the device this much, for contexts, libraries and other programs. */
-static bool room_to_grow(const gml_heap *heap, uint32_t create)
+/* Growing instead leaves the device one part in `spare_part` of its memory, for contexts, libraries and
+ * other programs. */
+static bool room_to_grow(const gml_heap *heap, uint32_t create, uint64_t spare_part)
 {
-    uint64_t spare = heap->total_bytes / 64;
+    uint64_t spare = heap->total_bytes / spare_part;
     return within_limit(heap, create) && heap->device_free_bytes >= (uint64_t)create * heap->dev->chunk_bytes + spare;
 }
 
@@ -161,7 +162,7 @@ static bool room_to_grow(const gml_heap *heap, uint32_t create)
  * there is no budget. Figures: docs/design/driver-time.md. */
 static bool may_reuse(gml_heap *heap, const gml_plan *plan)
 {
-    if (heap->options.goal == GML_GOAL_MEMORY || plan->reuse == 0 || !room_to_grow(heap, plan->count))
+    if (heap->options.goal == GML_GOAL_MEMORY || plan->reuse == 0 || !room_to_grow(heap, plan->count, 64))
         return true;
     if (heap->options.goal == GML_GOAL_THROUGHPUT)
         return false;
@@ -196,7 +197,7 @@ static bool rather_grow(gml_heap *heap, const gml_plan *plan)
 {
     uint64_t idle_bytes = heap->free_chunks * heap->dev->chunk_bytes;
     if (plan->request.coarse || plan->request.bytes >= GML_MEDIUM_BYTES || plan->reuse == 0 ||
-        idle_bytes >= heap->stats->reserved_bytes / 8 || !room_to_grow(heap, plan->count))
+        idle_bytes >= heap->stats->reserved_bytes / 8 || !room_to_grow(heap, plan->count, 256))
         return false;
     (void)count_candidates(heap, plan->arena, plan->request.requester);
     return !has_run(heap, 2 * (size_t)plan->reuse);
