@@ -77,12 +77,14 @@ test-sanitize: setup ## the allocator under AddressSanitizer, UndefinedBehaviorS
 	@$(RUN) STEPS=400 SEEDS=6 ctest --test-dir build/sanitize-address --output-on-failure -j 2 -L pure
 	@$(RUN) ctest --test-dir build/sanitize-thread --output-on-failure -R '^core/threads'
 
-# libFuzzer looks for calls that break the allocator; inputs that it finds interesting stay in build/fuzz.
+# libFuzzer looks for calls that break the allocator; inputs that it finds interesting stay in build/fuzz. With
+# smaller limits between the kinds of arena, an input is done in milliseconds.
 FUZZ_SECONDS := 300
 fuzz: ## search for call sequences that break the allocator (needs clang; FUZZ_SECONDS=300)
 	@command -v $(CLANG) >/dev/null || { echo "fuzz: needs clang with libFuzzer: apt-get install clang, or CLANG=clang-14"; exit 1; }
 	@mkdir -p build/fuzz/corpus
 	@$(CLANG) -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined -DGML_LIBFUZZER -Ipreload -Itests/c \
+	  '-DGML_COARSE_BYTES=((uint64_t)16<<20)' '-DGML_MEDIUM_BYTES=((uint64_t)4<<20)' \
 	  tests/c/core/fuzz.c preload/base/*.c preload/os/*.c preload/core/*.c preload/device/model*.c preload/device/fault.c \
 	  -o build/fuzz/fuzz
 	@cd build/fuzz && ./fuzz -max_len=1024 -len_control=0 -timeout=60 -max_total_time=$(FUZZ_SECONDS) corpus

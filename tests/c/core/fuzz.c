@@ -8,7 +8,7 @@
  * random ones. */
 #include "base/align.h"
 #include "check.h"
-#include "core/heap.h"
+#include "core/types.h"
 #include "device/fault.h"
 #include "device/model.h"
 
@@ -61,9 +61,9 @@ static uint64_t draw_size(test_input *input)
     case 3:
         return (1 + fine % 12) * 2 * GML_MIB;
     case 4:
-        return 1 + fine * (GML_MIB / 2);
+        return 1 + fine * (GML_COARSE_BYTES / 256);
     default:
-        return (100 + fine % 64) * GML_MIB + fine * 512;
+        return GML_COARSE_BYTES / 128 * (100 + fine % 64) + fine * 512;
     }
 }
 
@@ -214,9 +214,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     test_world world = {.input = {data, data + bytes}};
     unsigned first = draw(&world.input);
-    gml_model_options model = {.total_bytes = 400 * GML_MIB, .asynchronous = true, .check_order = true,
+    gml_model_options model = {.total_bytes = 3 * GML_COARSE_BYTES + 16 * GML_MIB, .asynchronous = true, .check_order = true,
                                .no_context_events = first % 5 == 0};
-    gml_heap_options options = {.goal = (gml_goal)(first % 3), .limit_bytes = first % 7 == 0 ? 300 * GML_MIB : 0};
+    gml_heap_options options = {.goal = (gml_goal)(first % 3), .limit_bytes = first % 7 == 0 ? 2 * GML_COARSE_BYTES : 0};
     CHECK_EQUAL(gml_model_create(&model, &world.model), GML_OK);
     CHECK_EQUAL(gml_fault_create(world.model, &world.device), GML_OK);
     CHECK_EQUAL(gml_heap_create(world.device, &options, &world.heap), GML_OK);
