@@ -38,6 +38,9 @@ void gml_python_find(gml_python *python, char *status, size_t capacity)
     const unsigned long *version = symbol("Py_Version"); /* since 3.11 */
     void *this_thread = symbol("PyGILState_GetThisThreadState");
     void *line_of = symbol("PyCode_Addr2Line");
+    void *is_ending = symbol("Py_IsFinalizing"); /* since 3.13 */
+    if (is_ending == NULL)
+        is_ending = symbol("_Py_IsFinalizing");
     python->code_type = symbol("PyCode_Type");
     python->text_type = symbol("PyUnicode_Type");
     if (version == NULL) {
@@ -48,10 +51,11 @@ void gml_python_find(gml_python *python, char *status, size_t capacity)
     unsigned major = (unsigned)(*version >> 24), minor = (unsigned)(*version >> 16) & 0xff;
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
         if (major == 3 && layouts[i].minor == minor && this_thread != NULL && line_of != NULL &&
-            python->code_type != NULL && python->text_type != NULL)
+            is_ending != NULL && python->code_type != NULL && python->text_type != NULL)
             python->layout = &layouts[i];
     memcpy(&python->this_thread, &this_thread, sizeof this_thread);
     memcpy(&python->line_of, &line_of, sizeof line_of);
+    memcpy(&python->is_ending, &is_ending, sizeof is_ending);
     (void)snprintf(status, capacity, python->layout != NULL ? "Python %u.%u" : "Python %u.%u is not known", major,
                    minor);
 }
@@ -117,7 +121,7 @@ static bool prove(gml_python *python, const gml_python_frame *frame)
 bool gml_python_first(gml_python *python, gml_python_frame *frame)
 {
     const gml_python_layout *at = python->layout;
-    if (at == NULL || python->broken)
+    if (at == NULL || python->broken || python->is_ending())
         return false;
     uintptr_t state = (uintptr_t)python->this_thread();
     uintptr_t address = 0;

@@ -9,7 +9,10 @@
  *
  * The first walk reads through the kernel, which refuses an address that is none instead of killing the
  * program, and has to meet a code object (by its type) with a name. Until it has, nothing is read directly;
- * what does not look as expected ends the attempts for good. */
+ * what does not look as expected ends the attempts for good.
+ *
+ * When the interpreter ends it frees the states of threads that are still in C (daemon threads): from then on no
+ * thread is looked at. */
 #ifndef GML_INTERPOSE_PYTHON_H
 #define GML_INTERPOSE_PYTHON_H
 
@@ -32,6 +35,7 @@ typedef struct gml_python {
     bool trusted;                    /* a first walk went well */
     bool broken;                     /* one did not */
     void *(*this_thread)(void);
+    int (*is_ending)(void);          /* states of other threads may be freed */
     int (*line_of)(void *code, int offset); /* PyCode_Addr2Line; reads only */
     const void *code_type;
     const void *text_type;

@@ -92,6 +92,21 @@ def test_report_names_the_lines(options, tmp_path):
     assert "Lines that held most at the last failure" in shown and "train.py:3 in build" in shown
 
 
+@pytest.mark.parametrize("version", interpreters())
+def test_a_thread_whose_state_is_gone(version, tmp_path):
+    """The interpreter frees the states of daemon threads before they end: nobody reads them after that."""
+    source, library = tmp_path / "loop.c", tmp_path / "libloop.so"
+    source.write_text(
+        "extern int cudaMalloc(void **, unsigned long), cudaFree(void *);\n"
+        "volatile long calls;\n"
+        "void loop(void) { for (void *p; cudaMalloc(&p, 4096) == 0 && cudaFree(p) == 0; calls++) {} }\n"
+    )
+    subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    command = [interpreters()[version], str(PROGRAMS / "stacks_ending.py"), str(library)]
+    done = run_shim(command, tmp_path, GML_STACKS="1")
+    assert (done.code, done.stdout) == (0, "asked on\n"), done.stderr
+
+
 def test_nothing_without_the_option(tmp_path):
     run_shim([sys.executable, str(PROGRAMS / "stacks.py")], tmp_path)
     assert read_sites(str(tmp_path)) == {}
