@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -30,6 +31,9 @@ def main() -> NoReturn:
     except Exception as error:
         if os.environ.get("GML_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            complain(f"standard output: {error.strerror}")
+            os._exit(code)
         complain(f"internal error: {type(error).__name__}: {error}; set GML_DEBUG=1 for details")
     try:
         sys.stdout.flush()

@@ -33,6 +33,14 @@ def test_summary_and_report_say_the_same(gml, finished):
     assert any("22 GiB of 80 GiB" in line for line in same)
 
 
+@pytest.mark.parametrize("words", [["report", "latest", "--json"], ["runs"]])
+def test_a_full_disk_behind_standard_output_is_one_line(words, env, tmp_path, finished):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*GML_RUN, *words], stdout=full, stderr=subprocess.PIPE, env=env, cwd=tmp_path)
+    assert done.returncode == 125
+    assert done.stderr.decode() == "gml-run: standard output: No space left on device\n"
+
+
 def test_json_has_the_promised_keys(gml, finished):
     report = json.loads(gml("report", "latest", "--json").stdout)
     assert set(report) >= {"schema_version", "verdict", "run", "device", "baseline", "steps", "processes", "ooms"}
