@@ -97,7 +97,7 @@ for model in (ddp, sharded):
         optimizer.zero_grad()
 torch.cuda.synchronize()
 time.sleep(0.1)
-print("rank", dist.get_rank(), "of", dist.get_world_size(), "trained", flush=True)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()} trained\\n", end="", flush=True)  # one write under -u
 dist.destroy_process_group()
 """
 

@@ -13,5 +13,6 @@ for step in range(5):
     model(torch.randn(32 + 8 * step, 4096, device="cuda")).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
-print(f"rank {rank} peak {torch.cuda.max_memory_allocated() >> 20}")
+# In one write: torchrun starts Python with -u, where print() writes the end of the line apart from the line.
+print(f"rank {rank} peak {torch.cuda.max_memory_allocated() >> 20}\n", end="")
 dist.destroy_process_group()

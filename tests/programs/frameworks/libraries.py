@@ -176,5 +176,6 @@ if __name__ == "__main__":
     wanted = sys.argv[1:] or [part.__name__ for part in PARTS]
     for part in PARTS:
         if part.__name__ in wanted:
-            print(f"{part.__name__}: {part()}", flush=True)
+            # In one write, as ranks share stdout: under -u print() writes the end of the line apart.
+            print(f"{part.__name__}: {part()}\n", end="", flush=True)
     torch.cuda.synchronize()
