@@ -106,6 +106,20 @@ class RunOptions:
     strict: bool = False
 
 
+def without_effect(options: RunOptions) -> str | None:
+    """One sentence when options were given that only the stitching allocator obeys, and another one is used."""
+    given = (
+        ("--limit", options.limit_bytes),
+        ("--release-idle", options.release_idle_s),
+        ("--max-driver-time", options.max_driver_time),
+    )
+    names = [name for name, value in given if value is not None]
+    if options.allocator is Allocator.VMS or not names:
+        return None
+    verb = "has" if len(names) == 1 else "have"
+    return f"{' and '.join(names)} {verb} no effect with --allocator {options.allocator}: only vms obeys"
+
+
 def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
     """The options after everything was checked that can be checked now; an absent value is the default.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gml_run.cli.screen import complain, error_width, write_error
 from gml_run.cli.view import Launch, run_plain, run_with_dock
-from gml_run.config import RunOptions
+from gml_run.config import RunOptions, without_effect
 from gml_run.errors import OWN_FAILURE, GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import (
@@ -47,7 +47,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     program = find_program(command[0], environ)
     native, reason = choose_native(options)
     directory = make_run_directory(options.output, command, environ)
-    notices = [directory.notice] if directory.notice else []
+    notices = [notice for notice in (directory.notice, without_effect(options)) if notice]
     if native is None:
         notices.append(f"{reason}: the command runs as without gml-run")
     else:

@@ -105,7 +105,7 @@ def flags_sentence(simulation: dict[str, Any]) -> str:
     after = flags["after"]
     return (
         f"loops on a computed flag ended {_times(flags['answered'])}, by a yes at the {after:,}th read in a row; "
-        "GML_SIM_FLAG_AFTER=N sets at which"
+        "lengths and peaks follow from that, GML_SIM_FLAG_AFTER=N sets at which"
     )
 
 

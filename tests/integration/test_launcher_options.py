@@ -35,6 +35,13 @@ def test_a_bad_file_is_one_line(gml, tmp_path, text):
     assert done.returncode == 125 and done.stderr.count(b"\n") == 1
 
 
+def test_what_another_allocator_does_not_obey_is_said(gml):
+    words = ("--simulate", "h100", "--limit", "1G", "--release-idle", "5")
+    other = gml(*words, "--allocator", "native", "true")
+    assert b"--limit and --release-idle have no effect with --allocator native: only vms obeys\n" in other.stderr
+    assert b"no effect" not in gml(*words, "true").stderr
+
+
 def test_only_the_first_rank_of_a_machine_tells(gml, env, tmp_path):
     first = gml("--simulate", "h100", "true", env={**env, "RANK": "8", "LOCAL_RANK": "0"})
     second = gml("--simulate", "h100", "true", env={**env, "RANK": "9", "LOCAL_RANK": "1"})
