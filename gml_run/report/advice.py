@@ -10,6 +10,7 @@ from gml_run.report.verdict import distinct_ooms, peak_device
 from gml_run.units import GIB, format_count, format_percent, format_size
 
 _MUCH_WASTE = 0.1  # of what was held
+_WORTH_BYTES = GIB // 4  # below, nothing is to be gained
 _MUCH_TIME = 0.02  # of the run
 _UNEQUAL = 0.1  # above the mean of the ranks
 
@@ -21,7 +22,7 @@ def advice_for(report: dict[str, Any]) -> list[dict[str, str]]:
     run, device = report["run"], peak_device(report)
     if run["allocator"] == "vms":
         found = _for_ours(run, device)
-    elif device.get("counted_by") == "torch" and device["waste_ratio"] >= _MUCH_WASTE:
+    elif device.get("counted_by") == "torch" and device["waste_ratio"] >= _MUCH_WASTE and _is_worth(device):
         idle = format_size(device["waste"]["external_bytes"])
         found = [_entry(f"PyTorch held {idle} that no tensor used when it held most", "--allocator vms")]
     else:
@@ -30,13 +31,17 @@ def advice_for(report: dict[str, Any]) -> list[dict[str, str]]:
     return found + _for_ranks(report)
 
 
+def _is_worth(device: dict[str, Any]) -> bool:
+    return int(device["waste"]["external_bytes"]) >= _WORTH_BYTES
+
+
 def _for_ours(run: dict[str, Any], device: dict[str, Any]) -> list[dict[str, str]]:
     found = []
     held = device["peak_reserved_bytes"]
     external = device["waste"]["external_bytes"] if held else 0
     if run["intercept"] == "segments":
         found.append(_entry("PyTorch's cache lies between its tensors and the allocator", "--intercept tensors"))
-    if held and external / held >= _MUCH_WASTE and run["goal"] != "memory":
+    if held and external / held >= _MUCH_WASTE and _is_worth(device) and run["goal"] != "memory":
         free = format_percent(external / held)
         found.append(_entry(f"{free} of what was held was free when most was held", "--goal memory"))
     share = device.get("driver_time_s", 0.0) / run["duration_s"] if run["duration_s"] else 0.0

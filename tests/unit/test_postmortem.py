@@ -92,6 +92,12 @@ def test_advice_names_settings(tmp_path):
     assert report_of(tmp_path, options=RunOptions(goal=Goal.MEMORY))["advice"] == []
 
 
+def test_no_advice_for_a_few_mebibytes(tmp_path):
+    tiny = {**HEAP, "peak_reserved_bytes": 4 * MIB, "at_peak_external_bytes": 2 * MIB}
+    write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**tiny)})
+    assert report_of(tmp_path)["advice"] == []
+
+
 def test_advice_for_pytorchs_own_allocator(tmp_path):
     figures = {"torch_peak_reserved_bytes": 40 * GIB, "torch_peak_allocated_bytes": 30 * GIB,
                "torch_at_peak_allocated_bytes": 30 * GIB, "torch_allocs": 5, "total_bytes": 80 * GIB}  # fmt: skip
