@@ -93,7 +93,7 @@ def test_advice_names_settings(tmp_path):
 
 
 def test_no_advice_for_a_few_mebibytes(tmp_path):
-    tiny = {**HEAP, "peak_reserved_bytes": 4 * MIB, "at_peak_external_bytes": 2 * MIB}
+    tiny = {**HEAP, "peak_reserved_bytes": 4 * MIB, "at_peak_external_bytes": 2 * MIB, "reserved_bytes": 0}
     write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**tiny)})
     assert report_of(tmp_path)["advice"] == []
 
