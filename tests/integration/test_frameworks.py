@@ -143,3 +143,11 @@ def test_generate_ends_and_training_goes_on(tmp_path: Path) -> None:
         [sys.executable, "-m", "gml_run", "report", str(tmp_path / "run")], capture_output=True, text=True, timeout=60
     ).stdout
     assert "GML_SIM_FLAG_AFTER" in summary and "nonzero 2 times" in " ".join(summary.split())
+
+
+def test_eight_billion_parameters_take_little_of_the_host(tmp_path: Path) -> None:
+    out, report = gml(tmp_path / "run", sys.executable, str(PROGRAMS / "eight_billion.py"))
+    figures = json.loads(out.splitlines()[-1])
+    assert figures["parameters"] > 8e9 and figures["device_bytes"] > 55 << 30
+    assert figures["host_bytes"] < 2 << 30
+    assert report["processes"][0]["devices"][0]["waste_ratio"] < 0.01
