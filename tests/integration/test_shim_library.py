@@ -47,7 +47,7 @@ def test_binds_at_start_and_keeps_no_writable_code(library):
 
 def test_exports_the_hooks_and_nothing_else(library):
     text = (ROOT / "preload" / "interpose" / "hooks.h").read_text()
-    listed = text[text.index("#define GML_RUNTIME_HOOKS") : text.index("#define GML_RUNTIME_USED")]
+    listed = text[text.index("#define GML_RETRIED_HOOKS") : text.index("#define GML_RUNTIME_USED")]
     hooks = set(re.findall(r"X\((cuda\w+),", listed))
     table = readelf("--dyn-syms", library).splitlines()
     defined = [line.split() for line in table if re.search(r"(GLOBAL|WEAK)\s+DEFAULT\s+\d+\s", line)]
