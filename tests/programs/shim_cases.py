@@ -249,7 +249,7 @@ def capture():
     for block in blocks:
         check(lib.cudaFreeAsync(block, captured))
     check(lib.cudaMemPoolTrimTo(cuda.default_pool(), 0))
-    kept = 40 * MIB  # the block itself, and what the driver's own pool took for the capture
+    kept = 8 * MIB  # the block itself: a graph that was never launched takes nothing
     assert cuda.used_bytes() <= kept
     # A capture that was refused does not count: everything is served, and given back, as before.
     assert lib.cudaStreamBeginCapture(None, 0) != 0
