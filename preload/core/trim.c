@@ -208,12 +208,9 @@ static bool work_over(gml_heap *heap, gml_arena *arena)
         return true;
     if (heap->captures != 0)
         return false;
-    uint64_t sequence = heap->sequence;
     gml_lock_release(&heap->lock);
-    gml_status status = heap->dev->ops->sync(heap->dev);
+    (void)!gml_trim_drain(heap); /* the tags tell */
     gml_lock_acquire(&heap->lock);
-    if (status == GML_OK)
-        gml_streams_all_done(heap, sequence);
     return gml_tags_settled(heap, &arena->used, GML_INDEX_NONE) && arena->live_blocks == 0;
 }
 
