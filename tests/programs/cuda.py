@@ -2,6 +2,9 @@
 """The CUDA runtime of the process through ctypes, for small test programs."""
 
 import ctypes
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 MIB = 1 << 20
@@ -11,6 +14,9 @@ SUCCESS, INVALID_VALUE, OUT_OF_MEMORY = 0, 1, 2
 POOL_RELEASE_THRESHOLD, POOL_RESERVED, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_HIGH = 4, 5, 6, 7, 8
 
 lib = ctypes.CDLL(None)
+
+
+HostFunction = ctypes.CFUNCTYPE(None, c_void_p)
 
 
 class Extent(ctypes.Structure):
@@ -39,6 +45,7 @@ _SIGNATURES = {
     "cudaStreamCreateWithFlags": [POINTER(c_void_p), c_uint],
     "cudaStreamDestroy": [c_void_p],
     "cudaStreamSynchronize": [c_void_p],
+    "cudaLaunchHostFunc": [c_void_p, HostFunction, c_void_p],
     "cudaStreamBeginCapture": [c_void_p, c_int],
     "cudaStreamEndCapture": [c_void_p, POINTER(c_void_p)],
     "cudaStreamIsCapturing": [c_void_p, POINTER(c_int)],
@@ -84,6 +91,15 @@ def stream() -> int:
     out = c_void_p()
     check(lib.cudaStreamCreateWithFlags(byref(out), 1))
     return out.value
+
+
+@contextmanager
+def held(stream, seconds: float = 0.05) -> Iterator[None]:
+    """What the block puts on the stream begins late: who waits for it is slow, who does not comes first."""
+    function = HostFunction(lambda _: time.sleep(seconds))
+    check(lib.cudaLaunchHostFunc(stream, function, None))
+    yield
+    check(lib.cudaStreamSynchronize(stream))  # the function must live until it ran
 
 
 def mem_info() -> tuple[int, int]:

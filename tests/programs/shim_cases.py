@@ -78,17 +78,21 @@ def plain_calls():
         check(lib.cudaMemcpy(back, block, 64, 2))
         assert back.raw == bytes([mark]) * 64, f"{back.raw[:4]!r} is not {mark}"
 
-    for _ in range(100):
+    for _ in range(10):
         freed = malloc(4 * MIB)
-        write(freed, 1, side)
-        check(lib.cudaFree(freed))
-        block = malloc_async(4 * MIB)
-        write(block, 2, None)
+        with cuda.held(side):
+            write(freed, 1, side)
+            check(lib.cudaFree(freed))
+            block = malloc_async(4 * MIB)
+            write(block, 2, None)
+            check(lib.cudaStreamSynchronize(None))
         expect(block, 2)
-        write(block, 3, None)
-        check(lib.cudaFreeAsync(block, None))
-        block = malloc(4 * MIB)
-        write(block, 4, side)
+        with cuda.held(None):
+            write(block, 3, None)
+            check(lib.cudaFreeAsync(block, None))
+            block = malloc(4 * MIB)
+            write(block, 4, side)
+            check(lib.cudaStreamSynchronize(side))
         expect(block, 4)
         check(lib.cudaFree(block))
 
