@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = b"GMLTLM01"
-VERSION = 5
+VERSION = 6
 
 # The fixed part of a telemetry file: name -> (offset, struct format).
 HEADER = {
@@ -54,8 +54,10 @@ class DeviceFigures(NamedTuple):
     driver_live_bytes: int  # live bytes of calls passed to the real driver
     peak_driver_live_bytes: int  # highest driver_live_bytes
     updated_ns: int  # CLOCK_MONOTONIC time of the last change
-    step_count: int  # steps: periods found in the number of live blocks, see telemetry/steps.h
-    step_low_bytes: int  # live bytes at the low between the last two steps
+    step_count: int  # steps, as step_source says; see telemetry/steps.h
+    step_begun: int  # 1: a further one is under way, its last backward pass has begun
+    step_source: int  # a number of STEP_SOURCES
+    step_low_bytes: int  # fewest live bytes between the last two steps
     torch_allocated_bytes: int  # allocated, as PyTorch reports it
     torch_reserved_bytes: int  # reserved, as PyTorch reports it
     torch_peak_allocated_bytes: int  # highest allocated
@@ -187,35 +189,35 @@ OOM_BYTES = 232
 OOM_FORMAT = "<29Q"
 OOM_COUNT = 32
 DEVICE_OFFSET = 40960
-DEVICE_BYTES = 5816
+DEVICE_BYTES = 5832
 DEVICE_COUNT = 16
 SEQUENCE_OFFSET = 0
 PRESENT_OFFSET = 8
 NAME_OFFSET = 16
 NAME_BYTES = 256
 FIGURES_OFFSET = 272
-FIGURES_FORMAT = "<16Q"
-STATS_OFFSET = 400
+FIGURES_FORMAT = "<18Q"
+STATS_OFFSET = 416
 STATS_FORMAT = "<53Q"
-SIZE_COUNTS_OFFSET = 824
+SIZE_COUNTS_OFFSET = 840
 SIZE_CLASSES = 48
-ALLOC_LATENCY_OFFSET = 1720
-FREE_LATENCY_OFFSET = 2744
-DRIVER_LATENCY_OFFSET = 3768
+ALLOC_LATENCY_OFFSET = 1736
+FREE_LATENCY_OFFSET = 2760
+DRIVER_LATENCY_OFFSET = 3784
 LATENCY_COUNT = 128
 EVENT_OFFSET = 8192
 EVENT_BYTES = 256
 EVENT_COUNT = 128
 EVENT_FORMAT = "<6Q208s"
-STEP_NS_OFFSET = 4792
+STEP_NS_OFFSET = 4808
 STEP_NS_COUNT = 64
-WINDOW_NUMBER_OFFSET = 1208
-WINDOW_LIVE_OFFSET = 1464
+WINDOW_NUMBER_OFFSET = 1224
+WINDOW_LIVE_OFFSET = 1480
 WINDOW_COUNT = 32
 WINDOW_NS = 250000000
-MAP_OFFSET = 5304
+MAP_OFFSET = 5320
 MAP_CELLS = 512
-FILE_BYTES = 134016
+FILE_BYTES = 134272
 
 
 # The file of lines that hold memory: name -> (offset, struct format), and where the rest lies.
@@ -278,6 +280,13 @@ EVENT_KINDS = (
     ("FLUSH", "cudaMalloc failed: PyTorch empties its cache"),
     ("CAPTURE", "a stream capture began"),
     ("SETTING", "a setting of PyTorch's allocator was replaced"),
+)
+
+# What steps are found by, by number: (name, words).
+STEP_SOURCES = (
+    ("TURNS", "the rise and fall of live blocks"),
+    ("PASSES", "backward passes"),
+    ("GRADIENTS", "gradients that were dropped"),
 )
 
 # Status codes: name -> text.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a run: from the period in its allocations, or from lines that it prints."""
+"""Steps of a run: from what its allocations show, or from lines that it prints."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import re
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gml_run._abi import STEP_SOURCES
 from gml_run.analysis.usage import usage_of
 from gml_run.telemetry.reader import DeviceSnapshot, ProcessSnapshot
 
 FEWEST = 3  # less is no period
-FROM_BLOCKS = "the rise and fall of live blocks"
 NOT_KNOWN = "not known"
+
+# What is counted when it is not known to be steps, by the name of the source, and why.
+_UNSURE = {
+    "TURNS": ("rounds", "no backward pass of PyTorch's was seen, so these may be anything that repeats"),
+    "PASSES": ("backward passes", "no gradient was ever dropped, so a step may be several of these"),
+}
 
 _KEPT = 4096  # times; the quantiles are about the last ones
 _LONGEST_LINE = 4096  # bytes
@@ -29,6 +35,8 @@ class Steps:
     p50_s: float
     p95_s: float
     source: str
+    unit: str = "steps"  # what was counted
+    doubt: str = ""  # why these may be no steps; empty: they are
 
     @property
     def per_s(self) -> float | None:
@@ -40,11 +48,19 @@ NONE = Steps(0, 0.0, 0.0, NOT_KNOWN)
 
 
 def steps_of(device: DeviceSnapshot) -> Steps:
-    """The steps that were found in the allocations of one device."""
+    """The steps, or what may be steps, that were found in the allocations of one device."""
     times = [each / 1e9 for each in device.step_times_ns if each]  # 0: counted later, when its time was not known
-    if device.figures.step_count < FEWEST or not times:
+    count = device.figures.step_count + device.figures.step_begun
+    if count < FEWEST or not times:
         return NONE
-    return _summary(device.figures.step_count, times, FROM_BLOCKS)
+    name, words = STEP_SOURCES[device.figures.step_source]
+    unit, doubt = _UNSURE.get(name, ("steps", ""))
+    return replace(_summary(count, times, words), unit=unit, doubt=doubt)
+
+
+def unit_of(device: DeviceSnapshot) -> str:
+    """What `step_count` of this device counts."""
+    return _UNSURE.get(STEP_SOURCES[device.figures.step_source][0], ("steps", ""))[0]
 
 
 def found_steps(processes: Sequence[ProcessSnapshot]) -> Steps:

@@ -49,8 +49,8 @@ def print_env(
     from gml_run.errors import GmlError
     from gml_run.launch.environment import user_environment
     from gml_run.launch.rundir import make_run_directory
-    from gml_run.report.build import RunRecord
     from gml_run.report.files import write_json
+    from gml_run.report.record import RunRecord
 
     options = make_options(merged(ctx))
     native, reason = choose_native(options)

@@ -28,8 +28,9 @@ from gml_run.launch.witness import Witness
 from gml_run.live.watch import Sink, Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
 from gml_run.report.baseline import find_baselines
-from gml_run.report.build import RunRecord, build_report
+from gml_run.report.build import build_report
 from gml_run.report.files import write_json
+from gml_run.report.record import RunRecord
 from gml_run.report.runs import short_path
 from gml_run.report.simulation import foreign_bytes, read_simulation
 from gml_run.report.summary import SIMULATED_NOTE, format_summary

@@ -59,7 +59,7 @@ class Painter:
     def _rule(self, frame: Frame, elapsed: float, columns: int, points: Sequence[Point], steps: Steps) -> Text:
         right = format_seconds(elapsed)
         if steps.per_s is not None:
-            right = f"{format_rate(steps.per_s)} · {right}"
+            right = f"{format_rate(steps)} · {right}"
         if frame.age_s > _STALE:
             right = f"no GPU memory call for {format_seconds(frame.age_s)} · {right}"
         elif frame.places > 1:
@@ -74,9 +74,12 @@ class Painter:
         return Text(f"{left}{'─' * fill} {right} ──", style="dim")
 
 
-def format_rate(per_s: float) -> str:
+def format_rate(steps: Steps) -> str:
     """Steps a second, or the seconds that one takes."""
-    return f"{per_s:.3g} steps/s" if per_s >= 0.5 else f"{format_seconds(1 / per_s)} a step"
+    per_s, unit = steps.per_s or 0.0, steps.unit.rsplit(" ")[-1]
+    if per_s >= 0.5:
+        return f"{per_s:.3g} {unit}/s"
+    return f"{format_seconds(steps.p50_s)} a {unit.removesuffix('es' if unit == 'passes' else 's')}"
 
 
 def sparkline(values: Sequence[int], top: int) -> str:

@@ -92,7 +92,7 @@ def _head(scene: Scene, columns: int) -> Text:
     state = "paused" if scene.paused else scene.state
     parts = [state]
     if scene.steps.per_s is not None:
-        parts.append(f"{scene.steps.count:,} steps, {format_seconds(scene.steps.p50_s)}")
+        parts.append(f"{scene.steps.count:,} {scene.steps.unit}, {format_seconds(scene.steps.p50_s)}")
     right = " · ".join([*parts, format_seconds(scene.elapsed)])
     title = shorten(scene.title, max(16, columns - len(right) - 9))
     fill = max(1, columns - len(title) - len(right) - 8)

@@ -212,7 +212,7 @@ def rank_view_lines(
         _title(f"{'':<12} dev {'held':>9} {'in use':>9} {'peak':>9} {'waste':>7} {'steps':>7} {'p50':>7} {'OOM':>6}")
     ]
     for row in found[:room]:
-        steps = format_count(row.steps.count) if row.steps.per_s else "-"
+        steps = f"{format_count(row.steps.count)}{'?' if row.steps.doubt else ''}" if row.steps.per_s else "-"
         p50 = format_seconds(row.steps.p50_s) if row.steps.per_s else "-"
         lines.append(
             Text(

@@ -8,7 +8,8 @@ from typing import Any
 
 from gml_run.config import Allocator, Goal, Intercept, RunOptions, parse_simulation
 from gml_run.launch.process import Ending
-from gml_run.report.build import RunRecord, build_report
+from gml_run.report.build import build_report
+from gml_run.report.record import RunRecord
 from gml_run.report.runs import is_alive, read_opening, read_report
 from gml_run.report.simulation import foreign_bytes
 from gml_run.telemetry.reader import TelemetryReader

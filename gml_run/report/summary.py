@@ -92,10 +92,7 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
-    steps = report["steps"]
-    if steps["count"] >= FEWEST and steps["p50_s"]:
-        times = f"{format_seconds(steps['p50_s'])} p50, {format_seconds(steps['p95_s'])} p95"
-        rows.append(("steps", f"{format_count(steps['count'])}, {times}, by {steps['source']}"))
+    rows += _step_rows(report["steps"])
     lines = _line_texts(report, device.get("lines", ())) if not report["ooms"] else []
     rows += [("lines at peak" if number == 0 else "", text) for number, text in enumerate(lines)]
     rows += _comparison_rows(report, device, len(busy))
@@ -103,6 +100,17 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
         rows.append(("outside", _outside(outside, device.get("others_bytes"))))
     return rows
+
+
+def _step_rows(steps: dict[str, Any]) -> Rows:
+    if steps["count"] < FEWEST or not steps["p50_s"]:
+        return []
+    count = format_count(steps["count"])
+    times = f"{format_seconds(steps['p50_s'])} p50, {format_seconds(steps['p95_s'])} p95"
+    if steps.get("doubt"):
+        seen = f"{count} {steps['unit']}, {times}"
+        return [("steps", f"not known; {seen}: {steps['doubt']} (--step REGEX counts lines)")]
+    return [("steps", f"{count}, {times}, by {steps['source']}")]
 
 
 def _outside(outside: int, others: int | None) -> str:
@@ -211,7 +219,7 @@ def _moment(oom: dict[str, Any]) -> str:
     """When it was: after how many requests and steps, on which stream."""
     parts = []
     if oom.get("step_count"):
-        parts.append(f"after {format_count(oom['step_count'])} steps")
+        parts.append(f"after {format_count(oom['step_count'])} {oom.get('step_unit', 'steps')}")
     if oom.get("allocs"):
         parts.append(f"{format_count(oom['allocs'])} requests")
     if oom.get("retries"):

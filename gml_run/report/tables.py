@@ -131,7 +131,8 @@ def _processes(report: dict[str, Any]) -> Table:
 
 def _step_time(device: dict[str, Any]) -> str:
     steps = device.get("steps") or {"count": 0}
-    return format_seconds(steps["p50_s"]) if steps["count"] >= FEWEST else "-"
+    certain = steps["count"] >= FEWEST and not steps.get("doubt")
+    return format_seconds(steps["p50_s"]) if certain else "-"
 
 
 def _imbalance(report: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@
 
 #include "interpose/timing.h"
 
+#include <string.h>
+
 static void check_heap(gml_shim *shim, gml_shim_device *device)
 {
     const char *why = "";
@@ -28,6 +30,33 @@ void gml_shim_after_served(gml_shim *shim, gml_shim_device *device)
     }
     check_heap(shim, device);
     gml_shim_tick(shim, device);
+}
+
+/* PyTorch names its threads before they work. */
+static gml_thread_role role_of_thread(void)
+{
+    gml_thread *thread = &gml_this_thread;
+    if (__builtin_expect(thread->role == GML_THREAD_NEW, 0)) {
+        gml_os_thread_name(thread->name);
+        bool autograd = strncmp(thread->name, "pt_autograd", strlen("pt_autograd")) == 0;
+        thread->role = autograd ? GML_THREAD_AUTOGRAD : GML_THREAD_OTHER;
+    }
+    return (gml_thread_role)thread->role;
+}
+
+void gml_shim_born(gml_shim *shim, gml_shim_device *device, uintptr_t address, uint64_t bytes)
+{
+    gml_steps_alloc(&device->steps, device->block, &shim->gradients, device->ordinal, address,
+                    role_of_thread() == GML_THREAD_AUTOGRAD);
+    gml_stacks_alloc(shim->stacks, device->ordinal, address, bytes);
+}
+
+void gml_shim_dies(gml_shim *shim, uintptr_t address)
+{
+    int ordinal = gml_gradients_take(&shim->gradients, address);
+    if (ordinal >= 0 && role_of_thread() != GML_THREAD_AUTOGRAD)
+        gml_steps_drop(&shim->devices[ordinal].steps, shim->devices[ordinal].block);
+    gml_stacks_free(shim->stacks, address);
 }
 
 void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes)

@@ -87,7 +87,7 @@ static cudaError_t free_inside(gml_shim *shim, const release *f)
     if (f->kind != PLAIN && keep_captured(shim, (uintptr_t)f->address, stream))
         return cudaSuccess;
     /* Before the block is given back: after that, another thread may have the address. */
-    gml_stacks_free(shim->stacks, (uintptr_t)f->address);
+    gml_shim_dies(shim, (uintptr_t)f->address);
     if (free_served(shim, (uintptr_t)f->address, f->kind == PLAIN ? GML_STREAM_NONE : (uint64_t)(uintptr_t)stream))
         return cudaSuccess;
     return free_forwarded(shim, f);

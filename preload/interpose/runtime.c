@@ -68,12 +68,12 @@ static bool real_has(const request *r)
     return has[r->kind];
 }
 
-/* Charges a block to the line that asked for it. A segment of PyTorch's own cache is nobody's: its blocks are
- * charged as they are reported. */
-static void charge(gml_shim *shim, const gml_shim_device *device, const request *r)
+/* Tells of a block that the program got. A segment of PyTorch's own cache is nobody's: its blocks are
+ * told of as they are reported. */
+static void charge(gml_shim *shim, gml_shim_device *device, const request *r)
 {
     if (!r->from_torch || r->kind != PLAIN || shim->uncached)
-        gml_stacks_alloc(shim->stacks, device->ordinal, (uintptr_t)*r->out, r->bytes);
+        gml_shim_born(shim, device, (uintptr_t)*r->out, r->bytes);
 }
 
 /* ---- forwarding ---- */

@@ -86,6 +86,7 @@ typedef struct gml_shim {
     gml_prices prices;
     gml_telemetry *telemetry;
     gml_stacks *stacks; /* NULL: lines are not asked for */
+    gml_gradients gradients;
     size_t (*sim_peak_bytes)(int device); /* the simulator's own figures; NULL on a real device */
     size_t (*sim_used_bytes)(int device);
     gml_cuda_driver driver;
@@ -101,12 +102,15 @@ typedef struct gml_shim {
 /* Messages that are given once: bits of `said`. */
 enum { GML_SAID_IPC = 1, GML_SAID_SEGMENTS = 2, GML_SAID_CAPTURED_FREE = 4, GML_SAID_DEGRADED = 8, GML_SAID_DEVICE = 16 };
 
+typedef enum gml_thread_role { GML_THREAD_NEW, GML_THREAD_AUTOGRAD, GML_THREAD_OTHER } gml_thread_role;
+
 /* What each thread knows. `depth` > 0: inside a hook, so hooked calls pass through. */
 typedef struct gml_thread {
     unsigned depth;
     unsigned generation;
     uint32_t ready; /* devices whose context was current on this thread */
     bool timed;     /* the next call of the heap is */
+    uint8_t role;   /* gml_thread_role; read when it is first needed */
     char name[16];  /* of the thread; read when it is first needed */
 } gml_thread;
 
@@ -158,6 +162,10 @@ void gml_shim_forgive(const gml_real *real, cudaError_t before);
 
 /* After every call that the heap served. */
 void gml_shim_after_served(gml_shim *shim, gml_shim_device *device);
+
+/* A block that the program got on this thread, and that is about to end: whose steps and lines are kept. */
+void gml_shim_born(gml_shim *shim, gml_shim_device *device, uintptr_t address, uint64_t bytes);
+void gml_shim_dies(gml_shim *shim, uintptr_t address);
 
 /* Counts a block that the real functions gave the program, and one that they took back. */
 void gml_shim_count(gml_shim *shim, int ordinal, uintptr_t address, size_t bytes);

@@ -77,9 +77,9 @@ void REPORT_USAGE(void *address, int64_t bytes, size_t allocated, size_t reserve
         gml_telemetry_add(&shim->telemetry->observed_calls, 1);
         record_usage(device->block, bytes, allocated, reserved);
         if (bytes >= 0)
-            gml_stacks_alloc(shim->stacks, device->ordinal, (uintptr_t)address, (uint64_t)bytes);
+            gml_shim_born(shim, device, (uintptr_t)address, (uint64_t)bytes);
         else
-            gml_stacks_free(shim->stacks, (uintptr_t)address);
+            gml_shim_dies(shim, (uintptr_t)address);
         gml_lock_acquire(&device->torch_lock);
         gml_tally_add(&device->torch_sizes, (uint64_t)(bytes < 0 ? -bytes : bytes), bytes < 0 ? -1 : 1);
         gml_lock_release(&device->torch_lock);

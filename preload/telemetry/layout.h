@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define GML_TELEMETRY_MAGIC "GMLTLM01" /* 8 bytes, no terminator */
-#define GML_TELEMETRY_VERSION 5u
+#define GML_TELEMETRY_VERSION 6u
 #define GML_TELEMETRY_DEVICES 16
 #define GML_TELEMETRY_OOMS 32
 #define GML_TELEMETRY_MAP_CELLS 512
@@ -65,8 +65,10 @@
     X(driver_live_bytes, "live bytes of calls passed to the real driver")                      \
     X(peak_driver_live_bytes, "highest driver_live_bytes")                                     \
     X(updated_ns, "CLOCK_MONOTONIC time of the last change")                                   \
-    X(step_count, "steps: periods found in the number of live blocks, see telemetry/steps.h")  \
-    X(step_low_bytes, "live bytes at the low between the last two steps")
+    X(step_count, "steps, as step_source says; see telemetry/steps.h")                         \
+    X(step_begun, "1: a further one is under way, its last backward pass has begun")           \
+    X(step_source, "a number of STEP_SOURCES")                                                 \
+    X(step_low_bytes, "fewest live bytes between the last two steps")
 
 /* X(type, name, meaning): one out-of-memory failure. */
 #define GML_OOM_FIELDS(X)                                                                      \
@@ -131,6 +133,19 @@ typedef struct gml_log_event {
     uint64_t bytes;   /* of the request; 0: not known */
     char text[GML_TELEMETRY_EVENT_TEXT];
 } gml_log_event;
+
+/* X(NAME, words): what steps are found by. The words are for people. */
+#define GML_STEP_SOURCES(X)                                           \
+    X(TURNS, "the rise and fall of live blocks")                      \
+    X(PASSES, "backward passes")                                      \
+    X(GRADIENTS, "gradients that were dropped")
+
+typedef enum gml_step_source {
+#define X(name, words) GML_STEPS_BY_##name,
+    GML_STEP_SOURCES(X)
+#undef X
+    GML_STEP_SOURCE_COUNT
+} gml_step_source;
 
 typedef struct gml_oom_record {
 #define X(type, name, meaning) type name;

@@ -1,61 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps: the period in a program's allocations, found while it runs.
+/* Steps: where an optimizer's step ends, seen from the allocations alone.
  *
- * A training step takes memory for its forward pass and gives it back until the gradients are dropped.
- * The number of live blocks shows that better than their bytes: it does not depend on the lengths in a
- * batch, and gradients that wait for the optimizer keep it up. Its turns are followed, small ones left out;
- * a step ends at a low that lies near the floor, which is the last one that counted.
+ * PyTorch runs backward passes on threads of its own ("pt_autograd_0"). The blocks that such a thread asks for and
+ * another thread drops are gradients: what else a pass asks for, it drops itself. A pass counts as a step when, before
+ * the next one begins, about as many gradients were dropped as in the steps before. So
+ * neither evaluations, nor batches whose gradients are kept, nor the lengths and kinds of batches are mistaken for
+ * steps, wherever the program calls zero_grad.
  *
- * Where the floor is has to be found out. It falls to each lower low; if lows at the former floor go on between
- * those at the new one, then the former ones lay inside of steps (batches whose gradients are kept), and the steps
- * until then are what all lows until then make at so many a step. It rises when no low has come near it for much longer
- * than before: to the lowest of those that came meanwhile, which are counted then. A swing more than twice as
- * large as any before it means that what was counted so far was something smaller: counting starts over.
+ *      forward   backward     optimizer, zero_grad      forward    backward    forward
+ *      main      autograd     main                      main       autograd    main
+ *      |         + gradients  | - gradients: a step     |          + and kept  | no step
  *
- *      blocks      /\                    /\
- *                 /  \  _              /  \  _        the bump is the optimizer's, and its low, where
- *                /    \/ \            /    \/ \       all gradients live, does not count
- *      floor   _/         \__________/         \___
+ * While no gradient was ever dropped (zero_grad(set_to_none=False), gradients inside of larger buffers), each pass
+ * counts, and the source says so: batches of one step cannot be told apart then. While there is no pass at all,
+ * rounds are counted (telemetry/turns.h).
  *
- * Lock rule: `lock` guards a turn; the hot path only moves the extreme, and two threads that do so at once
- * lose nothing but a little precision. */
+ * Which blocks are gradients is kept in a table that forgets rather than waits: a block whose place is taken is
+ * not followed, and two threads at one place lose one gradient, no more.
+ *
+ * Lock rule: `lock` guards the beginning of a pass and a step; the hot path changes single words. */
 #ifndef GML_TELEMETRY_STEPS_H
 #define GML_TELEMETRY_STEPS_H
 
 #include "base/lock.h"
 #include "telemetry/layout.h"
+#include "telemetry/turns.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define GML_GRADIENT_PLACES 8192u
+
+/* Blocks of all devices that backward passes asked for and that live. Zeros are an empty one. */
+typedef struct gml_gradients {
+    _Atomic uint32_t places[GML_GRADIENT_PLACES]; /* bits of the address, and the device + 1 below; 0: free */
+} gml_gradients;
+
+/* The steps of one device. */
 typedef struct gml_steps {
     gml_lock lock;
-    _Atomic bool falling;
-    _Atomic uint64_t extreme;       /* most blocks since the last low, or fewest since the last high */
-    _Atomic uint64_t extreme_bytes; /* live bytes then */
-    _Atomic uint64_t reach;         /* blocks by which the number must turn */
-    uint64_t high, low;             /* blocks at the last turns */
-    uint64_t floor;                 /* blocks at the last low that counted */
-    uint64_t since, most_since;     /* lows since then, and the most that there were between two that counted */
-    uint64_t patience;              /* lows to wait beyond those that a step had, before the floor rises */
-    uint64_t lowest_since;          /* the lowest of them */
-    uint64_t at_lowest;             /* how many were there */
-    uint64_t former;                /* the floor before a much lower one came; 0: none, or it is settled */
-    uint64_t counted_before;        /* steps until then */
-    uint64_t lows, lows_before;     /* all lows, and those until then */
-    uint64_t at_former, at_floor;   /* lows at both since then */
-    uint64_t swing;                 /* the largest one, up and down again */
-    uint64_t last_ns;               /* when the last step ended; 0: none has */
+    gml_turns turns;
+    _Atomic bool seen;          /* a backward pass ran */
+    _Atomic bool running;       /* one does now */
+    _Atomic bool counted;       /* what was dropped since the last pass began was a step */
+    _Atomic uint32_t dropped;   /* gradients since then */
+    _Atomic uint32_t most;      /* what steps drop; forgotten slowly when they drop far less */
+    _Atomic uint64_t low_bytes; /* fewest live bytes since the last pass ended */
+    uint64_t passes;            /* since the last step ended */
+    uint64_t passes_a_step;     /* that the last step had */
+    uint64_t last_ns;           /* when the last step ended; 0: not known */
 } gml_steps;
 
 void gml_steps_init(gml_steps *steps);
 
-/* After every change: how many blocks are live now, and how many bytes they have. Steps are counted in
- * `block`. The clock is read only when the direction turns. */
-void gml_steps_note(gml_steps *steps, gml_device_block *block, uint64_t live_count, uint64_t live_bytes);
+/* The parts of the functions below that are rarely needed. */
+void gml_steps_pass(gml_steps *steps, gml_device_block *block, gml_gradients *gradients, int ordinal,
+                    uintptr_t address, bool autograd);
+int gml_gradients_take_from(_Atomic uint32_t *place, uint64_t mixed);
 
-/* The same with the time of a turn given: for tests. */
-void gml_steps_note_at(gml_steps *steps, gml_device_block *block, uint64_t live_count, uint64_t live_bytes,
-                       uint64_t now_ns);
+/* This thread got a block on device `ordinal`; `autograd`: it runs backward passes. */
+static inline void gml_steps_alloc(gml_steps *steps, gml_device_block *block, gml_gradients *gradients, int ordinal,
+                                   uintptr_t address, bool autograd)
+{
+    if (autograd || atomic_load_explicit(&steps->running, memory_order_relaxed))
+        gml_steps_pass(steps, block, gradients, ordinal, address, autograd);
+}
+
+static inline uint64_t gml_gradients_mix(uintptr_t address)
+{
+    return (uint64_t)address * 0x9e3779b97f4a7c15u;
+}
+
+static inline _Atomic uint32_t *gml_gradients_place(gml_gradients *gradients, uint64_t mixed)
+{
+    return &gradients->places[(mixed >> 16) % GML_GRADIENT_PLACES];
+}
+
+/* The device of a gradient that ends, else -1. Called before the address can be given out again. */
+static inline int gml_gradients_take(gml_gradients *gradients, uintptr_t address)
+{
+    uint64_t mixed = gml_gradients_mix(address);
+    _Atomic uint32_t *place = gml_gradients_place(gradients, mixed);
+    return atomic_load_explicit(place, memory_order_relaxed) == 0 ? -1 : gml_gradients_take_from(place, mixed);
+}
+
+/* A thread that runs no backward passes dropped a gradient. */
+void gml_steps_drop(gml_steps *steps, gml_device_block *block);
+
+/* After every change: how many blocks are live now, and how many bytes they have. */
+static inline void gml_steps_note(gml_steps *steps, gml_device_block *block, uint64_t live_count, uint64_t live_bytes)
+{
+    if (!atomic_load_explicit(&steps->seen, memory_order_relaxed)) {
+        gml_turns_note(&steps->turns, block, live_count, live_bytes);
+    } else if (live_bytes < atomic_load_explicit(&steps->low_bytes, memory_order_relaxed) &&
+               !atomic_load_explicit(&steps->running, memory_order_relaxed)) {
+        atomic_store_explicit(&steps->low_bytes, live_bytes, memory_order_relaxed);
+    }
+}
 
 #endif

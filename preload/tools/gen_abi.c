@@ -143,6 +143,8 @@ static void print_lists(void) {
     printf(")\n\n# What happened, by number: (name, words).\nEVENT_KINDS = (\n");
 #define KIND(name, words) printf("    (\"%s\", \"%s\"),\n", #name, words);
     GML_EVENT_KINDS(KIND)
+    printf(")\n\n# What steps are found by, by number: (name, words).\nSTEP_SOURCES = (\n");
+    GML_STEP_SOURCES(KIND)
 #undef KIND
     printf(")\n\n# Status codes: name -> text.\nSTATUSES = {\n");
 #define STATUS(name, text) printf("    \"%s\": \"%s\",\n", #name, text);

@@ -6,6 +6,8 @@ import json
 import pytest
 from shim import run_program
 
+from gml_run._abi import STEP_SOURCES
+
 
 def run_torch(folder, variation="", **variables):
     run = run_program("torch_small.py", variation, folder=folder, **variables)
@@ -106,8 +108,9 @@ def test_out_of_memory_is_recorded(allocator, intercept, source, tmp_path):
 def test_training_steps_are_found(allocator, tmp_path):
     _, run = run_torch(tmp_path, GML_ALLOCATOR=allocator)
     (device,) = run.process.devices
-    assert 26 <= device.figures.step_count <= 30
-    assert len(device.step_times_ns) == device.figures.step_count and min(device.step_times_ns) > 0
+    assert device.figures.step_count == len(device.step_times_ns) == 30
+    assert STEP_SOURCES[device.figures.step_source][0] == "GRADIENTS"
+    assert device.step_times_ns[:2] == (0, 0) and min(device.step_times_ns[2:]) > 0
 
 
 def test_reports_reach_pytorchs_profiler_too(tmp_path):

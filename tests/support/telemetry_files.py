@@ -26,6 +26,8 @@ def device(
     assert not unknown, unknown
     steps = list(steps_ns)
     if steps:
+        names = [name for name, _ in _abi.STEP_SOURCES]
+        fields.setdefault("step_source", names.index("GRADIENTS"))
         fields.setdefault("step_count", len(steps))
     sizes, latency = dict(sizes or {}), latency or {}
     return {"name": name, "fields": fields, "cells": cells, "sizes": sizes, "steps": steps, "latency": latency}

@@ -6,7 +6,8 @@ from telemetry_files import device, oom, write_process
 
 from gml_run.config import Allocator, RunOptions, Simulation
 from gml_run.launch.process import Ending
-from gml_run.report.build import RunRecord, build_report
+from gml_run.report.build import build_report
+from gml_run.report.record import RunRecord
 from gml_run.report.summary import format_summary
 from gml_run.telemetry.reader import TelemetryReader
 

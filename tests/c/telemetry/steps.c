@@ -1,190 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps are found in series of live blocks as training produces them, and in nothing else. */
+/* Steps are counted by the gradients that a program drops between backward passes. */
 #include "check.h"
 #include "telemetry/steps.h"
 
-#define MIB ((uint64_t)1 << 20)
+#define FIRST ((uintptr_t)1 << 40)
+#define BLOCK ((uintptr_t)1 << 21)
 
 static gml_steps steps;
+static gml_gradients gradients;
 static gml_device_block block;
-static uint64_t live, now_ns;
+static uint64_t live;
 
 static void begin(void)
 {
     gml_steps_init(&steps);
+    gradients = (gml_gradients){0};
     block = (gml_device_block){0};
-    live = 0;
-    now_ns = 1;
+    live = 100;
 }
 
-/* One block at a time, each change a microsecond. */
-static void move(int change)
+static uintptr_t address_of(int number)
 {
-    for (; change != 0; change += change > 0 ? -1 : 1) {
-        live += change > 0 ? 1 : (uint64_t)-1;
-        now_ns += 1000;
-        gml_steps_note_at(&steps, &block, live, live * MIB, now_ns);
+    return FIRST + (uintptr_t)number * BLOCK;
+}
+
+static void take(int number, bool autograd)
+{
+    gml_steps_alloc(&steps, &block, &gradients, 3, address_of(number), autograd);
+    live++;
+    gml_steps_note(&steps, &block, live, live << 20);
+}
+
+static void drop(int number, bool autograd)
+{
+    int device = gml_gradients_take(&gradients, address_of(number));
+    if (device >= 0 && !autograd)
+        gml_steps_drop(&steps, &block);
+    live--;
+    gml_steps_note(&steps, &block, live, live << 20);
+}
+
+/* Activations and temporary blocks lie behind the gradients, which are the first `count` addresses. */
+static void forward(int activations)
+{
+    for (int i = 0; i < activations; i++) {
+        take(20000 + i, false);
+        take(40000, false);
+        drop(40000, false);
     }
 }
 
-/* Forward takes `saved` blocks, with temporary ones in between; backward turns them into `gradients`,
- * which the optimizer's temporary blocks and their end follow. */
-static void train(int saved, int gradients)
+static void backward(int activations, int gradients_made)
 {
-    for (int i = 0; i < saved; i++) {
-        move(3);
-        move(-2);
+    take(50000, true);
+    for (int i = 0; i < activations; i++) {
+        take(50001, true);
+        drop(20000 + i, true);
+        drop(50001, true);
     }
-    for (int i = 0; i < saved; i++)
-        move(i < gradients ? 0 : -1);
-    move(gradients > saved ? gradients - saved : 0);
-    move(gradients);
-    move(-gradients);
-    move(-gradients);
+    drop(50000, true);
+    for (int i = 0; i < gradients_made; i++)
+        take(i, true);
 }
 
-static void test_training_steps(void)
+static void zero_grad(int count)
+{
+    for (int i = 0; i < count; i++)
+        drop(i, false);
+}
+
+static void train(int activations, int count)
+{
+    forward(activations);
+    backward(activations, count);
+    take(60000, false); /* the optimizer's */
+    drop(60000, false);
+    zero_grad(count);
+}
+
+static void test_each_step_counts_from_the_first_on(void)
 {
     begin();
-    move(148);
-    for (int i = 0; i < 100; i++) {
-        train(400, 148);
-        if (i == 0)
-            move(2 * 148); /* the optimizer's state */
-    }
-    move(40);
-    /* The last one has no end yet, the first one has no beginning. */
-    CHECK(block.step_count >= 90 && block.step_count <= 99);
-    CHECK_EQUAL(block.step_low_bytes, 3 * 148 * MIB);
-    for (int i = 0; i < GML_TELEMETRY_STEPS; i++)
-        CHECK_EQUAL(block.step_ns[i], block.step_ns[0]);
-}
-
-static void test_more_gradients_than_activations(void)
-{
-    begin();
-    move(600);
-    for (int i = 0; i < 50; i++)
-        train(200, 600);
-    CHECK(block.step_count >= 45 && block.step_count <= 50);
-}
-
-static void test_gradients_over_several_batches_are_one_step(void)
-{
-    begin();
-    move(150);
-    for (int i = 0; i < 40; i++) {
-        for (int batch = 0; batch < 4; batch++) {
-            move(300);
-            move(batch == 0 ? -150 : -300);
-        }
-        move(150);
-        move(-300);
-    }
-    /* In the first step the gradients look like the floor. */
-    CHECK(block.step_count >= 36 && block.step_count <= 44);
-}
-
-/* Activations are computed again in the backward pass; gradients are kept over `batches` of them. */
-static void accumulate(int batches, int gradients)
-{
-    for (int batch = 0; batch < batches; batch++) {
-        move(145);
-        move(-120);
-        move(120);
-        move(batch == 0 ? gradients - 145 : -145);
-    }
-    move(gradients);
-    move(-2 * gradients);
-}
-
-static void test_recomputed_activations_and_kept_gradients(void)
-{
-    begin();
-    move(150);
-    for (int i = 0; i < 60; i++) {
-        accumulate(4, 148);
-        if (i == 0)
-            move(2 * 148); /* the optimizer's state */
-    }
-    CHECK(block.step_count >= 57 && block.step_count <= 60);
-}
-
-static void test_sixteen_batches_to_a_step(void)
-{
-    begin();
-    move(150);
     for (int i = 0; i < 40; i++)
-        accumulate(16, 148);
-    CHECK(block.step_count >= 36 && block.step_count <= 42);
+        train(10 + 37 * i % 90, 148);
+    CHECK_EQUAL(block.step_count, 40);
+    CHECK_EQUAL(block.step_begun, 0);
+    CHECK_EQUAL(block.step_source, GML_STEPS_BY_GRADIENTS);
+    CHECK_EQUAL(block.step_low_bytes, (uint64_t)100 << 20);
+    CHECK_EQUAL(block.step_ns[0], 0); /* its beginning is not known, nor that of the next one */
+    for (int i = 2; i < 40; i++)
+        CHECK(block.step_ns[i] > 0);
 }
 
-static void test_a_loss_kept_each_step_and_evaluations(void)
+static void test_evaluations_are_no_steps(void)
 {
     begin();
-    move(300);
-    for (int i = 0; i < 90; i++) {
-        train(600, 290);
-        move(1); /* the loss, kept in a list */
-        if (i == 0)
-            move(600);
-        if (i % 30 == 29) {
-            move(220);
-            move(-220);
+    for (int i = 0; i < 20; i++) {
+        train(50, 100);
+        for (int j = 0; j < i % 3; j++) {
+            forward(50);
+            for (int k = 0; k < 50; k++)
+                drop(20000 + k, false);
         }
     }
-    CHECK(block.step_count >= 86 && block.step_count <= 94);
+    CHECK_EQUAL(block.step_count, 20);
 }
 
-static void test_steps_that_had_no_time_are_counted(void)
+static void test_batches_whose_gradients_are_kept_are_one_step(void)
 {
     begin();
-    move(100);
-    for (int i = 0; i < 12; i++)
-        train(300, 100);
-    move(200); /* more stays from here on */
-    uint64_t before = block.step_count;
-    for (int i = 0; i < 30; i++)
-        train(300, 100);
-    CHECK(block.step_count >= before + 27 && block.step_count <= before + 31);
-}
-
-static void test_a_growing_program_has_no_steps(void)
-{
-    begin();
-    for (int i = 0; i < 1000; i++) {
-        move(5);
-        move(-4);
+    for (int i = 0; i < 10; i++) {
+        for (int batch = 0; batch < 16; batch++) {
+            forward(30);
+            backward(30, batch == 0 ? 90 : 0);
+        }
+        CHECK_EQUAL(block.step_begun, i > 0);
+        zero_grad(90);
     }
-    CHECK_EQUAL(block.step_count, 0);
+    CHECK_EQUAL(block.step_count, 10);
 }
 
-static void test_a_pause_between_steps_is_one_long_step(void)
+static void test_a_step_under_way_is_told(void)
 {
     begin();
-    move(100);
-    for (int i = 0; i < 10; i++)
-        train(300, 100);
-    uint64_t before = block.step_count;
-    for (int i = 0; i < 500; i++) { /* an evaluation: nothing is kept */
-        move(12);
-        move(-12);
+    for (int i = 0; i < 5; i++) { /* zero_grad comes first */
+        if (i > 0)
+            zero_grad(20);
+        forward(30);
+        backward(30, 20);
     }
-    for (int i = 0; i < 10; i++)
-        train(300, 100);
-    CHECK_EQUAL(block.step_count, before + 10);
+    CHECK_EQUAL(block.step_count, 4);
+    CHECK_EQUAL(block.step_begun, 1);
+}
+
+static void test_gradients_that_are_never_dropped(void)
+{
+    begin();
+    for (int i = 0; i < 12; i++) {
+        forward(30);
+        backward(30, i == 0 ? 20 : 0);
+    }
+    CHECK_EQUAL(block.step_count, 12);
+    CHECK_EQUAL(block.step_source, GML_STEPS_BY_PASSES);
+    zero_grad(20);
+    forward(30);
+    backward(30, 20);
+    CHECK_EQUAL(block.step_count, 1);
+    CHECK_EQUAL(block.step_source, GML_STEPS_BY_GRADIENTS);
+}
+
+static void test_a_few_blocks_of_a_pass_are_no_gradients(void)
+{
+    begin();
+    for (int i = 0; i < 10; i++) {
+        for (int batch = 0; batch < 4; batch++) {
+            forward(30);
+            backward(30, batch == 0 ? 90 : 0);
+            take(100, true); /* a hook kept it for the program to look at */
+            take(60000, false);
+            drop(60000, false);
+            drop(100, false);
+        }
+        zero_grad(90);
+    }
+    CHECK_EQUAL(block.step_count, 10);
+}
+
+static void test_models_come_and_go(void)
+{
+    begin();
+    for (int i = 0; i < 100; i++)
+        train(40, 40);
+    for (int i = 0; i < 100; i++)
+        train(40, 400);
+    for (int i = 0; i < 100; i++)
+        train(40, 101);
+    CHECK_EQUAL(block.step_count, 300);
+    for (int i = 0; i < 600; i++)
+        train(4, 10);
+    CHECK(block.step_count > 700 && block.step_count < 900); /* ten are a step again after a while */
+}
+
+static void test_more_gradients_than_places(void)
+{
+    begin();
+    for (int i = 0; i < 6; i++)
+        train(10, 15000);
+    CHECK_EQUAL(block.step_count, 6);
+}
+
+static void test_without_passes_rounds_are_counted(void)
+{
+    begin();
+    for (int i = 0; i < 20; i++) {
+        forward(60);
+        for (int k = 0; k < 60; k++)
+            drop(20000 + k, false);
+    }
+    CHECK(block.step_count >= 17);
+    CHECK_EQUAL(block.step_source, GML_STEPS_BY_TURNS);
+    train(40, 30);
+    train(40, 30);
+    CHECK(block.step_count <= 2);
+}
+
+static void test_a_gradient_belongs_to_its_device(void)
+{
+    begin();
+    take(7, true);
+    CHECK_EQUAL(gml_gradients_take(&gradients, address_of(8)), -1);
+    CHECK_EQUAL(gml_gradients_take(&gradients, address_of(7)), 3);
+    CHECK_EQUAL(gml_gradients_take(&gradients, address_of(7)), -1);
 }
 
 int main(void)
 {
-    RUN(test_training_steps);
-    RUN(test_more_gradients_than_activations);
-    RUN(test_gradients_over_several_batches_are_one_step);
-    RUN(test_recomputed_activations_and_kept_gradients);
-    RUN(test_sixteen_batches_to_a_step);
-    RUN(test_a_loss_kept_each_step_and_evaluations);
-    RUN(test_steps_that_had_no_time_are_counted);
-    RUN(test_a_growing_program_has_no_steps);
-    RUN(test_a_pause_between_steps_is_one_long_step);
+    RUN(test_each_step_counts_from_the_first_on);
+    RUN(test_evaluations_are_no_steps);
+    RUN(test_batches_whose_gradients_are_kept_are_one_step);
+    RUN(test_a_step_under_way_is_told);
+    RUN(test_gradients_that_are_never_dropped);
+    RUN(test_a_few_blocks_of_a_pass_are_no_gradients);
+    RUN(test_models_come_and_go);
+    RUN(test_more_gradients_than_places);
+    RUN(test_without_passes_rounds_are_counted);
+    RUN(test_a_gradient_belongs_to_its_device);
     return 0;
 }
