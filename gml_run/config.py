@@ -15,6 +15,7 @@ from gml_run.units import GIB, MIB, parse_size
 # A context needs its part of a device; the allocator keeps books for up to 2^18 chunks of 2 MiB.
 SMALLEST_DEVICE = 256 * MIB
 LARGEST_DEVICE = 512 * GIB
+MOST_SECONDS = 10**9
 
 
 class Allocator(StrEnum):
@@ -112,12 +113,15 @@ def without_effect(options: RunOptions) -> str | None:
         ("--limit", options.limit_bytes),
         ("--release-idle", options.release_idle_s),
         ("--max-driver-time", options.max_driver_time),
+        ("--goal", None if options.goal is Goal.BALANCED else options.goal),
+        ("--intercept", None if options.intercept is Intercept.TENSORS else options.intercept),
     )
     names = [name for name, value in given if value is not None]
     if options.allocator is Allocator.VMS or not names:
         return None
     verb = "has" if len(names) == 1 else "have"
-    return f"{' and '.join(names)} {verb} no effect with --allocator {options.allocator}: only vms obeys"
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"{listed} {verb} no effect with --allocator {options.allocator}: only vms obeys"
 
 
 def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
@@ -144,12 +148,12 @@ def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
         max_driver_time=_percent("--max-driver-time", share) if share else None,
         driver_costs=_costs("--driver-costs", costs) if (costs := text("driver_costs")) else None,
         release_idle_s=_seconds("--release-idle", idle) if (idle := text("release_idle")) else None,
-        stacks=bool(values.get("stacks")),
+        stacks=_switch("stacks", values.get("stacks")),
         live=live,
         step=_pattern("--step", step) if (step := text("step")) else None,
         output=text("output"),
-        metrics=text("metrics"),
-        status_file=text("status_file"),
+        metrics=_file("--metrics", text("metrics")),
+        status_file=_file("--status-file", text("status_file")),
         quiet=bool(values.get("quiet")),
         strict=bool(values.get("strict")),
     )
@@ -172,9 +176,23 @@ def _costs(option: str, text: str) -> str:
 
 
 def _seconds(option: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_SECONDS:
         raise GmlError("not a whole number of seconds", f"{option} {text}", "give one such as 60")
     return int(text)
+
+
+def _file(option: str, text: str | None) -> str | None:
+    """A number is taken for a port by who knows other exporters; nothing of ours listens."""
+    if text is not None and text.isdigit():
+        raise GmlError("is a number, no file", f"{option} {text}", f"give a file; ./{text} if that is its name")
+    return text
+
+
+def _switch(name: str, value: str | bool | None) -> bool:
+    """A switch as the command line, the file or its variable has it."""
+    if isinstance(value, str) and value not in ("0", "1"):
+        raise GmlError(f"{value!r} is neither 1 nor 0", f"GML_{name.upper()}", "write 1 or 0, or leave it out")
+    return value not in (None, False, "0")
 
 
 def _pattern(option: str, text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from gml_run.cli.config_file import read_config
 from gml_run.cli.specs import RUN_SPECS, Spec
+from gml_run.errors import GmlError
 
 Values = dict[str, str | bool | None]
 
@@ -23,30 +24,44 @@ def parse_run(
     """Option values and the user's command; None when Typer has to look at it. `ours`: our own commands."""
     if any(name.startswith("_GML_RUN_COMPLETE") for name in environ):
         return None
-    values = default_values(environ)
+    given: Values = {}
     position = 0
     while position < len(words):
         word = words[position]
         position += 1
         if word == "--":
             command = list(words[position:])
-            return (values, command) if command else None
+            return (_merged(given, environ), command) if command else None
         if not word.startswith("-") or word == "-":
-            return None if word in ours else (values, list(words[position - 1 :]))
+            return None if word in ours else (_merged(given, environ), list(words[position - 1 :]))
         flag, equals, value = word.partition("=")
         spec = _BY_FLAG.get(flag)
         if spec is None or (not spec.metavar and equals):
             return None
         if not spec.metavar:
-            values[spec.name] = True
+            given[spec.name] = True
         elif equals and flag.startswith("--"):
-            values[spec.name] = value
+            given[spec.name] = value
         elif not equals and position < len(words) and not words[position].startswith("-"):
-            values[spec.name] = words[position]
+            given[spec.name] = words[position]
             position += 1
         else:
             return None
     return None
+
+
+def _merged(given: Values, environ: Mapping[str, str]) -> Values:
+    check_given(given)
+    return {**default_values(environ), **given}
+
+
+def check_given(given: Mapping[str, str | bool | None]) -> None:
+    """Raises GmlError when options of one command line contradict each other."""
+    allocator = given.get("allocator")
+    if given.get("observe") and allocator not in (None, "observe"):
+        raise GmlError(
+            f"--observe and --allocator {allocator} contradict each other", "", "give the one that is meant"
+        )
 
 
 def default_values(environ: Mapping[str, str]) -> Values:
@@ -57,5 +72,5 @@ def default_values(environ: Mapping[str, str]) -> Values:
 
 def _default(spec: Spec, environ: Mapping[str, str], file: Mapping[str, str | bool]) -> str | bool | None:
     if not spec.metavar:
-        return file.get(spec.name, False)
+        return (spec.variable and environ.get(spec.variable)) or file.get(spec.name, False)
     return (spec.variable and environ.get(spec.variable)) or file.get(spec.name) or spec.default or None

@@ -49,6 +49,7 @@ def print_env(
     from gml_run.errors import GmlError
     from gml_run.launch.environment import user_environment
     from gml_run.launch.rundir import make_run_directory
+    from gml_run.launch.variables import checked_variables
     from gml_run.report.files import write_json
     from gml_run.report.record import RunRecord
 
@@ -57,6 +58,7 @@ def print_env(
     if native is None:
         raise GmlError(reason, "", "nothing to set")
     environ = user_environment()
+    checked_variables(environ)
     directory = make_run_directory(options.output, ["print-env"], environ)
     if directory.notice:
         complain(directory.notice)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gml_run.cli.screen import complain, error_width, write_error
+from gml_run.cli.specs import RUN_SPECS
 from gml_run.cli.view import Launch, run_plain, run_with_dock
 from gml_run.config import RunOptions, without_effect
 from gml_run.errors import OWN_FAILURE, GmlError
@@ -24,6 +25,7 @@ from gml_run.launch.environment import (
 from gml_run.launch.process import Ending, end_like
 from gml_run.launch.rundir import local_rank_of, make_run_directory
 from gml_run.launch.signals import SignalInbox
+from gml_run.launch.variables import checked_variables, unknown_variables
 from gml_run.launch.witness import Witness
 from gml_run.live.watch import Sink, Watch
 from gml_run.native import Native, driver_present, find_native, glibc_version
@@ -44,11 +46,13 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     environ = user_environment()
     if local_rank_of(environ) != 0:
         options = replace(options, quiet=True)  # of several on one machine, one draws and tells
+    checked_variables(environ)
     sinks = _make_sinks(options)
     program = find_program(command[0], environ)
     native, reason = choose_native(options)
     directory = make_run_directory(options.output, command, environ)
     notices = [notice for notice in (directory.notice, without_effect(options)) if notice]
+    notices += unknown_variables(environ, [spec.variable for spec in RUN_SPECS])
     if native is None:
         notices.append(f"{reason}: the command runs as without gml-run")
     else:
@@ -146,7 +150,9 @@ def prepare_environment(
     options: RunOptions, native: Native, path: str | None, environ: dict[str, str]
 ) -> dict[str, str]:
     """The user's environment with ours added. Raises OSError when the libraries have no usable path."""
-    result = {**environ, **run_variables(options, path)}
+    result = {**environ, **checked_variables(environ), **run_variables(options, path)}
+    if not options.stacks:
+        result.pop("GML_STACKS", None)
     simulate = options.simulation is not None
     if options.simulation is not None and options.simulation.size_bytes is None:
         result.pop("GML_SIM_SIZE", None)  # it would be that of a gml-run around this one

@@ -11,7 +11,8 @@ VIEW = "View and report"
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One option. `metavar` is empty for a switch; `variable` is the GML_* variable it falls back to."""
+    """One option. `metavar` is empty for a switch; `variable` is the GML_* variable it falls back to (1 or 0 for a
+    switch)."""
 
     name: str
     flags: tuple[str, ...]
@@ -94,6 +95,7 @@ STACKS = Spec(
     "Charge live memory to the Python lines that asked for it: the report and an out-of-memory failure name those "
     "that held most (costs about 0.2 microseconds a block).",
     VIEW,
+    variable="GML_STACKS",
 )
 LIVE = Spec(
     "live",
@@ -108,8 +110,8 @@ LIVE = Spec(
 STEP = Spec(
     "step",
     ("--step",),
-    "A line of the program's output that matches ends a step (under dock and screen); without it, steps are a "
-    "period in the allocations.",
+    "A line of the program's output that matches ends a step (under dock and screen); without it, steps are "
+    "found in the allocations.",
     VIEW,
     "REGEX",
     "GML_STEP",

@@ -42,6 +42,28 @@ def test_what_another_allocator_does_not_obey_is_said(gml):
     assert b"no effect" not in gml(*words, "true").stderr
 
 
+@pytest.mark.parametrize("words", [["-q", "--strict"], ["-q", "-o", "run"], ["-qo", "run"]])  # the last: by Typer
+def test_bad_variables_and_contradictions_stop_before_the_program(gml, env, tmp_path, words):
+    for variables, options, says in (
+        ({"GML_SIM_TIME": "soon"}, [], "gml-run: GML_SIM_TIME: 'soon' cannot be read; write fast, "),
+        ({"GML_STACKS": "yes"}, [], "gml-run: GML_STACKS: 'yes' is neither 1 nor 0; write "),
+        ({}, ["--observe", "--allocator", "vms"], "gml-run: --observe and --allocator vms contradict each other; "),
+        ({}, ["--metrics", "99999"], "gml-run: --metrics 99999: is a number, no file; give a file; "),
+    ):
+        done = gml("--simulate", "h100", *options, *words, "touch", "ran", env={**env, **variables})
+        assert (done.returncode, done.stderr.count(b"\n")) == (125, 1), done.stderr
+        assert done.stderr.decode().startswith(says)
+    assert not (tmp_path / "ran").exists() and not (tmp_path / "run").exists()
+
+
+def test_checked_values_reach_the_program(gml, env):
+    show = ("sh", "-c", 'echo "$GML_SIM_MEMORY $GML_STACKS"')
+    done = gml("--simulate", "h100", *show, env={**env, "GML_SIM_MEMORY": "2 GiB", "GML_STAKCS": "1"})
+    assert done.stdout.decode().split() == [str(2 << 30)]
+    assert b"gml-run: GML_STAKCS is no variable of gml-run and does nothing: GML_STACKS is one\n" in done.stderr
+    assert gml("-q", "--simulate", "h100", *show, env={**env, "GML_STACKS": "1"}).stdout.split() == [b"1"]
+
+
 def test_only_the_first_rank_of_a_machine_tells(gml, env, tmp_path):
     first = gml("--simulate", "h100", "true", env={**env, "RANK": "8", "LOCAL_RANK": "0"})
     second = gml("--simulate", "h100", "true", env={**env, "RANK": "9", "LOCAL_RANK": "1"})
