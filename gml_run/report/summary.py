@@ -92,7 +92,7 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
-    rows += _step_rows(report["steps"])
+    rows += step_rows(report["steps"])
     lines = _line_texts(report, device.get("lines", ())) if not report["ooms"] else []
     rows += [("lines at peak" if number == 0 else "", text) for number, text in enumerate(lines)]
     rows += _comparison_rows(report, device, len(busy))
@@ -102,7 +102,8 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     return rows
 
 
-def _step_rows(steps: dict[str, Any]) -> Rows:
+def step_rows(steps: dict[str, Any]) -> Rows:
+    """The row about steps; none when too few were seen."""
     if steps["count"] < FEWEST or not steps["p50_s"]:
         return []
     count = format_count(steps["count"])

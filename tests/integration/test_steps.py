@@ -5,8 +5,8 @@ import pytest
 from runs import PROGRAMS, python, run
 
 UNSURE = {
-    "gradients_kept": ("backward passes", 24),  # two batches to each of twelve steps
-    "serving": ("rounds", 12),
+    "gradients_kept": ("backward passes", 16),  # two batches to each of eight steps
+    "serving": ("rounds", 8),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-WIDTH, LAYERS, STEPS = 64, 6, 12
+WIDTH, LAYERS, STEPS = 64, 5, 8
 KEPT = []
 
 
@@ -74,7 +74,7 @@ def accumulate(device):
     """With recomputed activations, and the backward pass inside of autocast."""
     net, optimizer = setup(device, recompute=True)
     for _ in range(STEPS):
-        for part in range(16):
+        for part in range(6):
             with torch.autocast("cuda", dtype=torch.bfloat16):
                 net(batch(device, part)).sum().backward()
         optimizer.step()

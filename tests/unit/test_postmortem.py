@@ -71,7 +71,8 @@ def test_top_sizes():
 def test_the_summary_is_a_post_mortem(tmp_path):
     failure = oom(**FULL, step_count=12, allocs=34567, step_low_bytes=19 * GIB, top1_bytes=GIB, top1_count=7,
                   top2_bytes=300 * MIB, top2_count=20)  # fmt: skip
-    write_process(tmp_path, counters={"served_calls": 9}, devices={0: device(**HEAP)}, ooms=[failure])
+    trained = device(**HEAP, steps_ns=[10**8] * 12)
+    write_process(tmp_path, counters={"served_calls": 9}, devices={0: trained}, ooms=[failure])
     report = report_of(tmp_path, ending=Ending(1, None))
     text = " ".join(" ".join(format_summary(report, "x", 80)).split())
     assert "out of memory genuinely full" in text and "3 GiB is missing" in text

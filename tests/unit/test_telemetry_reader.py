@@ -5,12 +5,15 @@ import os
 import struct
 import threading
 import time
+from dataclasses import asdict
 
 import pytest
 from telemetry_files import device, oom, telemetry_bytes, write_process
 
 from gml_run import _abi
 from gml_run.analysis.steps import steps_of
+from gml_run.live.paint import format_rate
+from gml_run.report.summary import step_rows
 from gml_run.telemetry.reader import TelemetryReader
 
 
@@ -154,6 +157,27 @@ def test_step_times_in_order(tmp_path):
     (process,) = TelemetryReader(str(tmp_path)).read()
     assert process.devices[0].step_times_ns == tuple(range(37, 101))
     assert process.devices[0].figures.step_count == 100
+
+
+@pytest.mark.parametrize(
+    ("source", "unit", "doubt"),
+    [
+        ("GRADIENTS", "steps", ""),
+        ("PASSES", "backward passes", "no gradient was ever dropped"),
+        ("TURNS", "rounds", "no backward pass of PyTorch's was seen"),
+    ],
+)
+def test_what_may_be_no_steps_is_called_otherwise(tmp_path, source, unit, doubt):
+    number = [name for name, _ in _abi.STEP_SOURCES].index(source)
+    write_process(tmp_path, devices={0: device(steps_ns=[2_000_000] * 5, step_source=number, step_begun=1)})
+    (process,) = TelemetryReader(str(tmp_path)).read()
+    found = steps_of(process.devices[0])
+    assert (
+        (found.count, found.unit) == (6, unit) and found.doubt.startswith(doubt) and bool(found.doubt) == bool(doubt)
+    )
+    (row,) = step_rows(asdict(found))
+    assert row[1].startswith(f"not known; 6 {unit}, 2 ms p50" if doubt else "6, 2 ms p50")
+    assert format_rate(found) == f"500 {unit.split()[-1]}/s"
 
 
 def test_steps_without_a_time_count_and_do_not_shift_the_median(tmp_path):
