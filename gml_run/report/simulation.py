@@ -18,12 +18,12 @@ HARMLESS = frozenset({"cuLogsRegisterCallback"})
 def read_simulation(directory: str | None) -> dict[str, Any]:
     """What the files say that processes leave when they end by themselves, summed over the processes:
     `unfilled_calls` by name; `data_dependent`, launches of kernels whose results have a size that depends on data;
-    `value_reads`, computed values that the program read, by their bytes; `flags`, how many of them were answered
-    with yes, and after how many reads. `unknown` is what the run cannot tell."""
+    `value_reads`, unknown values that the program read, by their bytes; `flags`, how many of them were answered
+    with yes to end a loop, after how many reads, and how many checks were taken to hold. `unknown` is what the run cannot tell."""
     calls: Counter[str] = Counter()
     shapes: Counter[str] = Counter()
     reads: Counter[str] = Counter()
-    flags = {"after": 0, "answered": 0}
+    flags = {"after": 0, "answered": 0, "held": 0}
     for content in _contents(directory):
         try:
             calls.update({name: int(n) for name, n in content["unfilled"].items() if name not in HARMLESS})
@@ -31,6 +31,7 @@ def read_simulation(directory: str | None) -> dict[str, Any]:
             reads.update({size: int(n) for size, n in content["reads"].items()})
             flags["after"] = int(content["flags"]["after"])
             flags["answered"] += int(content["flags"]["answered"])
+            flags["held"] += int(content["flags"]["held"])
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     found: dict[str, Any] = {
@@ -56,7 +57,12 @@ def _contents(directory: str | None) -> list[Any]:
 
 def simulation_sentences(simulation: dict[str, Any]) -> list[str]:
     """What the reader should know about this run: nothing when its results could decide nothing."""
-    sentences = (unfilled_sentence(simulation), shapes_sentence(simulation), flags_sentence(simulation))
+    sentences = (
+        unfilled_sentence(simulation),
+        shapes_sentence(simulation),
+        flags_sentence(simulation),
+        checks_sentence(simulation),
+    )
     return [sentence for sentence in sentences if sentence]
 
 
@@ -107,6 +113,12 @@ def flags_sentence(simulation: dict[str, Any]) -> str:
         f"loops on a computed flag ended {_times(flags['answered'])}, by a yes at the {after:,}th read in a row; "
         "lengths and peaks follow from that, GML_SIM_FLAG_AFTER=N sets at which"
     )
+
+
+def checks_sentence(simulation: dict[str, Any]) -> str:
+    """One sentence on checks of unknown values that were taken to hold; empty when there was none."""
+    held = simulation.get("flags", {}).get("held", 0)
+    return f"checks of unknown values were taken to hold {_times(held)}" if held else ""
 
 
 def _times(count: int) -> str:

@@ -11,7 +11,7 @@ from gml_run.report.simulation import flags_sentence, read_simulation, simulatio
 
 
 def leave(directory: Path, pid: int, **seen: Any) -> None:
-    content = {"unfilled": {}, "data_dependent": {}, "reads": {}, "flags": {"after": 1024, "answered": 0}}
+    content = {"unfilled": {}, "data_dependent": {}, "reads": {}, "flags": {"after": 1024, "answered": 0, "held": 0}}
     (directory / f"sim-{pid}.json").write_text(json.dumps(content | seen))
 
 
@@ -46,7 +46,17 @@ def test_shapes_that_depended_on_data_are_named(tmp_path: Path) -> None:
 
 
 def test_loops_that_were_ended_are_named(tmp_path: Path) -> None:
-    leave(tmp_path, 1, flags={"after": 20, "answered": 1})
-    leave(tmp_path, 2, flags={"after": 20, "answered": 2})
+    leave(tmp_path, 1, flags={"after": 20, "answered": 1, "held": 0})
+    leave(tmp_path, 2, flags={"after": 20, "answered": 2, "held": 0})
     sentence = flags_sentence(read_simulation(str(tmp_path)))
     assert "3 times" in sentence and "20th read" in sentence and "GML_SIM_FLAG_AFTER=N" in sentence
+
+
+def test_checks_that_were_taken_to_hold_are_counted(tmp_path: Path) -> None:
+    leave(tmp_path, 1)
+    assert simulation_sentences(read_simulation(str(tmp_path))) == []
+    leave(tmp_path, 2, flags={"after": 1024, "answered": 0, "held": 1})
+    leave(tmp_path, 3, flags={"after": 1024, "answered": 0, "held": 4})
+    found = read_simulation(str(tmp_path))
+    assert found["flags"]["held"] == 5
+    assert simulation_sentences(found) == ["checks of unknown values were taken to hold 5 times"]

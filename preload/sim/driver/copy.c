@@ -7,10 +7,9 @@
  * is left out changes no byte. Zero fills have no limit: they make holes. Adversarial time leaves nothing out.
  * Access is checked over the whole range in every case.
  *
- * Kernels write nothing, so what a program reads back of a kernel's result is whatever an earlier owner of
- * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) from memory that no copy or
- * fill wrote since the last launch (fresh.c) yields zeros instead: losses are 0, nothing is non-finite,
- * nonzero() finds nothing, flags are false. */
+ * Most kernels write nothing, so what a program reads back of a kernel's result is whatever an earlier owner of
+ * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) of what is not known (known.c)
+ * yields zeros instead: losses are 0, nothing is non-finite, nonzero() finds nothing, flags are false. */
 #include "sim/driver/driver.h"
 
 #include <string.h>
@@ -21,20 +20,13 @@ static const size_t SMALL = 16;
 static const size_t SLICE = (size_t)1 << 20;
 static char bounce[1 << 20]; /* used under the lock */
 
-/* Where an address leads: a phys and the place in it, or host memory. */
-struct place {
-    struct sim_phys *phys;
-    size_t at, bytes; /* bytes: how far this place reaches, at most as asked */
-    char *host;
-};
-
-static struct place locate_locked(uintptr_t va, size_t bytes)
+struct sim_place sim_locate_locked(uintptr_t va, size_t bytes)
 {
     struct sim_page page = sim_page_locked(va);
-    if (!page.range || page.range->kind == SIM_RANGE_MANAGED) return (struct place){NULL, 0, bytes, (char *)va};
-    if (!page.map) return (struct place){NULL, 0, 0, NULL};
+    if (!page.range || page.range->kind == SIM_RANGE_MANAGED) return (struct sim_place){NULL, 0, bytes, (char *)va};
+    if (!page.map) return (struct sim_place){NULL, 0, 0, NULL};
     size_t left = page.map->va + page.map->bytes - va;
-    return (struct place){page.map->phys, va - page.map->va, left < bytes ? left : bytes, NULL};
+    return (struct sim_place){page.map->phys, va - page.map->va, left < bytes ? left : bytes, NULL};
 }
 
 static bool is_device_locked(uintptr_t va)
@@ -49,15 +41,15 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
     const size_t total = bytes;
     bool yes = false;
     while (bytes) {
-        struct place to = locate_locked(dst, bytes < SLICE ? bytes : SLICE);
-        struct place from = staging ? (struct place){NULL, 0, to.bytes, (char *)(uintptr_t)staging}
-                                    : locate_locked(src, to.bytes);
+        struct sim_place to = sim_locate_locked(dst, bytes < SLICE ? bytes : SLICE);
+        struct sim_place from = staging ? (struct sim_place){NULL, 0, to.bytes, (char *)(uintptr_t)staging}
+                                    : sim_locate_locked(src, to.bytes);
         size_t n = from.bytes;
         if (!n) return false;
         bool ok = true;
-        bool fresh = !from.phys || sim_fresh_locked(from.phys, from.at, n);
-        bool read = !fresh && !to.phys && total <= SMALL;
-        if (read && bytes == total) yes = sim_values_read_locked(stream, total);
+        enum sim_known state = from.phys ? sim_known_get_locked(from.phys, from.at, n) : SIM_KNOWN;
+        bool read = state != SIM_KNOWN && !to.phys && total <= SMALL;
+        if (read && bytes == total) yes = sim_values_read_locked(stream, total, state == SIM_ALL);
         if (from.phys && (!from.phys->dirty || read)) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
             else memset(to.host, yes, n);
@@ -67,8 +59,8 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
         else memmove(to.host, from.host, n);
         if (!ok) return false;
-        if (to.phys && from.phys) sim_fresh_copy_locked(from.phys, from.at, n, to.phys, to.at);
-        else if (to.phys) sim_fresh_add_locked(to.phys, to.at, n);
+        if (to.phys && from.phys) sim_known_copy_locked(from.phys, from.at, n, to.phys, to.at);
+        else if (to.phys) sim_known_set_locked(to.phys, to.at, n, SIM_KNOWN);
         dst += n, src += n, bytes -= n;
         if (staging) staging += n;
     }
@@ -95,7 +87,10 @@ CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
         CUresult result = check_locked(ctx, d, row, true, "copy to");
         if (result == CUDA_SUCCESS && from) result = check_locked(ctx, s, row, false, "copy from");
         if (result != CUDA_SUCCESS) return result;
-        if (total > cap && !sim_config_get()->adversarial) continue;
+        if (total > cap && !sim_config_get()->adversarial) {
+            if (to) sim_known_mark_locked(d, row, SIM_UNKNOWN);
+            continue;
+        }
         if (!row_locked(stream, d, s, row, staging ? staging + i * row : NULL))
             return sim_ctx_fault_locked(ctx, "copy between bad host memory and", d, row);
     }
@@ -108,7 +103,7 @@ static bool fill_row_locked(uintptr_t va, size_t bytes, uint32_t value, unsigned
         for (size_t i = 0; i < sizeof bounce && i < bytes + 4; i += width) memcpy(bounce + i, &value, width);
     }
     while (bytes) {
-        struct place to = locate_locked(va, value && bytes > SLICE ? SLICE : bytes);
+        struct sim_place to = sim_locate_locked(va, value && bytes > SLICE ? SLICE : bytes);
         if (!to.bytes) return false;
         if (!to.phys) {
             if (value) memcpy(to.host, bounce, to.bytes);
@@ -118,7 +113,7 @@ static bool fill_row_locked(uintptr_t va, size_t bytes, uint32_t value, unsigned
         } else if (!sim_phys_write(to.phys, to.at, bounce, to.bytes)) {
             return false;
         }
-        if (to.phys) sim_fresh_add_locked(to.phys, to.at, to.bytes);
+        if (to.phys) sim_known_set_locked(to.phys, to.at, to.bytes, SIM_KNOWN);
         va += to.bytes, bytes -= to.bytes;
     }
     return true;
@@ -133,7 +128,10 @@ CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op)
         uintptr_t va = op->u.fill.va + i * op->u.fill.pitch;
         CUresult result = check_locked(ctx, va, row, true, "fill");
         if (result != CUDA_SUCCESS) return result;
-        if (op->u.fill.value && total > cap && !sim_config_get()->adversarial) continue;
+        if (op->u.fill.value && total > cap && !sim_config_get()->adversarial) {
+            sim_known_mark_locked(va, row, SIM_UNKNOWN);
+            continue;
+        }
         if (!fill_row_locked(va, row, op->u.fill.value, op->u.fill.width))
             return sim_ctx_fault_locked(ctx, "fill", va, row);
     }

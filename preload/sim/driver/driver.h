@@ -17,6 +17,8 @@
 #include "sim/driver/stream.h"
 #include "sim/driver/graph.h"
 #include "sim/driver/pool.h"
+#include "sim/driver/known.h"
+#include "sim/driver/kernel.h"
 #include "sim/driver/values.h"
 
 struct sim_device {

@@ -12,6 +12,7 @@ bool sim_graph_add_locked(struct sim_graph *graph, const struct sim_op *op)
     copy->next = NULL;
     struct sim_range *range = op->kind == SIM_OP_ALLOC ? sim_range_find_locked(op->u.free.va) : NULL;
     if (range) range->owners++;
+    if (op->kind == SIM_OP_KERNEL && op->u.kernel.computation) op->u.kernel.computation->refs++;
     if (graph->tail) graph->tail->next = copy;
     else graph->head = copy;
     graph->tail = copy;
@@ -23,6 +24,7 @@ void sim_graph_free_locked(struct sim_graph *graph)
 {
     for (struct sim_op *op = graph->head, *next; op; op = next) {
         next = op->next;
+        if (op->kind == SIM_OP_KERNEL) sim_computation_unref_locked(op->u.kernel.computation);
         if (op->kind == SIM_OP_ALLOC) sim_graph_memory_drop_locked(op->u.free.va, op->u.free.id);
         free(op);
     }
@@ -116,6 +118,7 @@ DRIVER(cuGraphLaunch, (CUgraphExec handle, CUstream stream_handle))
             now.u.free.generation = range->generation;
             range->live = false;
         }
+        if (op->kind == SIM_OP_KERNEL && op->u.kernel.computation) op->u.kernel.computation->refs++;
         result = sim_submit_locked(stream, &now);
     }
     sim_unlock();

@@ -36,12 +36,6 @@ void sim_phys_unref_locked(struct sim_phys *phys); /* frees it when nothing refe
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes);
 bool sim_phys_write(struct sim_phys *phys, size_t at, const void *src, size_t bytes);
 void sim_phys_zero(struct sim_phys *phys, size_t at, size_t bytes);
-/* Copies and fills note what they write (fresh.c); fresh is what was noted since the last launch of a kernel. */
-void sim_fresh_add_locked(const struct sim_phys *phys, size_t at, size_t bytes);
-bool sim_fresh_locked(const struct sim_phys *phys, size_t at, size_t bytes);
-/* A copy between two places: what is fresh in one is so in the other. */
-void sim_fresh_copy_locked(const struct sim_phys *from, size_t at, size_t bytes, const struct sim_phys *to,
-                           size_t to_at);
 bool sim_budget_take_locked(int device, size_t bytes);
 void sim_budget_give_locked(int device, size_t bytes);
 
@@ -102,6 +96,15 @@ CUresult sim_map_new_locked(uintptr_t va, struct sim_phys *phys, struct sim_map 
 void sim_map_free_locked(struct sim_map *map);
 /* True when every byte of the range may be read, or written as well, by `device`. */
 bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device, bool write);
+
+/* Where an address leads: a phys and the place in it, or host memory; nowhere: no bytes. */
+struct sim_place {
+    struct sim_phys *phys;
+    size_t at, bytes; /* bytes: how far this place reaches, at most as asked */
+    char *host;
+};
+
+struct sim_place sim_locate_locked(uintptr_t va, size_t bytes);
 
 /* ---- host memory that the device knows (host.c) ---- */
 

@@ -37,6 +37,7 @@ static CUresult find(void **out, const void *handle, const char *name)
     struct sim_function *function = known ? sim_object_new_locked(SIM_FUNCTION) : NULL;
     if (function) {
         function->result = sim_values_result(name);
+        function->plan = sim_plan_of(name);
         *out = function;
     }
     sim_unlock();
@@ -253,15 +254,28 @@ DRIVER(cuTensorMapEncodeTiled,
 
 /* ---- launches ---- */
 
-static CUresult launch(struct sim_ctx *ctx, CUfunction handle, CUstream stream_handle)
+/* How a kernel is launched. */
+struct launch {
+    unsigned grid[3], block[3];
+    void *const *params;
+};
+
+static CUresult launch(struct sim_ctx *ctx, CUfunction handle, CUstream stream_handle, const struct launch *how)
 {
     struct sim_stream *stream;
+    for (int i = 0; i < 3; i++)
+        if (!how->grid[i] || !how->block[i]) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    const struct sim_op op = {.kind = SIM_OP_KERNEL, .u.kernel = {sim_object_get_locked(SIM_FUNCTION, handle)}};
-    CUresult result = op.u.kernel.function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    const struct sim_function *function = sim_object_get_locked(SIM_FUNCTION, handle);
+    CUresult result = function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS) result = sim_stream_get_locked(ctx, stream_handle, &stream);
-    if (result == CUDA_SUCCESS) result = sim_submit_locked(stream, &op);
-    if (result == CUDA_SUCCESS) sim_values_launched_locked(op.u.kernel.function);
+    if (result == CUDA_SUCCESS) {
+        struct sim_op op = {.kind = SIM_OP_KERNEL, .u.kernel = {function, NULL}};
+        op.u.kernel.computation = sim_arguments_read_locked(&function->plan, how->params, how->grid, how->block);
+        result = sim_submit_locked(stream, &op);
+        if (stream->capture) sim_computation_unref_locked(op.u.kernel.computation); /* the graph has its own */
+    }
+    if (result == CUDA_SUCCESS) sim_values_launched_locked(function);
     sim_unlock();
     return result;
 }
@@ -271,9 +285,9 @@ DRIVER(cuLaunchKernel,
         unsigned block_z, unsigned shared, CUstream stream, void **params, void **extra))
 {
     ENTER_CTX(cuLaunchKernel, ctx);
-    (void)shared, (void)params, (void)extra;
-    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z) return CUDA_ERROR_INVALID_VALUE;
-    return launch(ctx, function, stream);
+    (void)shared, (void)extra;
+    const struct launch how = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, params};
+    return launch(ctx, function, stream, &how);
 }
 
 DRIVER(cuLaunchCooperativeKernel,
@@ -281,16 +295,19 @@ DRIVER(cuLaunchCooperativeKernel,
         unsigned block_z, unsigned shared, CUstream stream, void **params))
 {
     ENTER_CTX(cuLaunchCooperativeKernel, ctx);
-    (void)shared, (void)params;
-    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z) return CUDA_ERROR_INVALID_VALUE;
-    return launch(ctx, function, stream);
+    (void)shared;
+    const struct launch how = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, params};
+    return launch(ctx, function, stream, &how);
 }
 
 DRIVER(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **params, void **extra))
 {
     ENTER_CTX(cuLaunchKernelEx, ctx);
-    (void)params, (void)extra;
-    return config ? launch(ctx, function, config->hStream) : CUDA_ERROR_INVALID_VALUE;
+    (void)extra;
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    const struct launch how = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                               {config->blockDimX, config->blockDimY, config->blockDimZ}, params};
+    return launch(ctx, function, config->hStream, &how);
 }
 
 /* ---- what a simulated library (cuBLAS, cuDNN, …) does on a stream ---- */

@@ -24,6 +24,7 @@ void sim_op_drop_locked(struct sim_op *op)
 {
     if (op->kind == SIM_OP_COPY) free(op->u.copy.staging);
     if (op->kind == SIM_OP_WAIT) sim_stream_unref_locked(op->u.wait.stream);
+    if (op->kind == SIM_OP_KERNEL) sim_computation_unref_locked(op->u.kernel.computation);
     if (op->kind == SIM_OP_RECORD) sim_event_unref_locked(op->u.record.event);
 }
 
@@ -70,6 +71,8 @@ void sim_op_execute_locked(struct sim_stream *stream, struct sim_op *op)
     case SIM_OP_TOUCH: sim_touch_locked(stream->ctx, op); break;
     case SIM_OP_KERNEL:
         sim.launches++;
+        if (op->u.kernel.computation) sim_compute_locked(op->u.kernel.computation);
+        else sim_known_nothing_locked();
         sim_values_executed_locked(stream, op->u.kernel.function);
         break;
     case SIM_OP_EMPTY: break;

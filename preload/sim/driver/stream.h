@@ -26,6 +26,7 @@ enum sim_op_kind {
 
 struct sim_event;
 struct sim_function;
+struct sim_computation;
 
 struct sim_op {
     struct sim_op *next;
@@ -34,6 +35,7 @@ struct sim_op {
     union {
         struct {
             const struct sim_function *function; /* NULL: a library's */
+            struct sim_computation *computation; /* NULL: it may write anything; a reference of its own */
         } kernel;
         struct {
             uintptr_t dst, src;

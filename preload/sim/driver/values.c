@@ -49,6 +49,7 @@ static struct {
     unsigned next; /* the row to give up when there are too many */
     uint64_t epoch;
     uint64_t answered; /* flags that were answered with yes */
+    uint64_t held;     /* checks that were taken to hold */
     pthread_t reader;  /* who read the last flag */
     bool has_reader;
 } values;
@@ -97,11 +98,12 @@ static struct row *row_of(const struct sim_stream *stream)
     return row;
 }
 
-bool sim_values_read_locked(const struct sim_stream *stream, size_t bytes)
+bool sim_values_read_locked(const struct sim_stream *stream, size_t bytes, bool holds)
 {
     const uint64_t after = sim_config_get()->flag_after;
     if (bytes <= MOST_READ) values.reads[bytes]++;
-    if (bytes != 1 || !after) return false;
+    if (bytes == 1 && holds) values.held++;
+    if (bytes != 1 || holds || !after) return bytes == 1 && holds;
     struct row *row = row_of(stream);
     if (row->epoch != values.epoch) row->flags = 0;
     row->epoch = values.epoch;
@@ -114,8 +116,9 @@ bool sim_values_read_locked(const struct sim_stream *stream, size_t bytes)
 void sim_values_write(FILE *out)
 {
     const char *comma = "";
-    fprintf(out, "\"flags\": {\"after\": %llu, \"answered\": %llu},\n \"reads\": {",
-            (unsigned long long)sim_config_get()->flag_after, (unsigned long long)values.answered);
+    fprintf(out, "\"flags\": {\"after\": %llu, \"answered\": %llu, \"held\": %llu},\n \"reads\": {",
+            (unsigned long long)sim_config_get()->flag_after, (unsigned long long)values.answered,
+            (unsigned long long)values.held);
     for (int i = 1; i <= MOST_READ; i++) {
         if (!values.reads[i]) continue;
         fprintf(out, "%s\"%d\": %llu", comma, i, (unsigned long long)values.reads[i]);

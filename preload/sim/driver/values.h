@@ -3,6 +3,7 @@
 #ifndef GML_SIM_VALUES_H
 #define GML_SIM_VALUES_H
 
+#include "sim/driver/kernel.h"
 #include "sim/driver/object.h"
 #include "sim/driver/stream.h"
 
@@ -16,6 +17,7 @@ struct sim_function {
     struct sim_object object;
     int max_dynamic_shared;
     int result; /* the data-dependent result that it computes, -1: none */
+    struct sim_plan plan;
 };
 
 /* What a kernel of this (mangled) name computes, for `result`. */
@@ -27,8 +29,9 @@ void sim_values_launched_locked(const struct sim_function *function);
 void sim_values_exchanged_locked(bool to_host, size_t bytes);
 /* A kernel of `function` has its turn on a stream. */
 void sim_values_executed_locked(struct sim_stream *stream, const struct sim_function *function);
-/* The host reads `bytes` behind the kernels of `stream`, which alone can have written them. True: answer yes. */
-bool sim_values_read_locked(const struct sim_stream *stream, size_t bytes);
+/* The host reads `bytes` that are not known, behind the kernels of `stream`. True: answer yes. `holds`: it is an
+ * all() over checks that are taken to hold. */
+bool sim_values_read_locked(const struct sim_stream *stream, size_t bytes, bool holds);
 
 /* The part of sim-<pid>.json. */
 void sim_values_write(FILE *out);

@@ -2,8 +2,9 @@
 /* NCCL: communicators and collectives.
  *
  * A collective checks the rank's buffers, is compared with what the other ranks call (nccl_board.c), and
- * exchanges contributions of up to NCCL_SMALL bytes (nccl_exchange.c): sizes, flags and seeds that frameworks
- * agree on are right on every rank. With more data a rank keeps its own: a gather repeats one's own part. */
+ * exchanges contributions of up to NCCL_SMALL bytes, NCCL_OBJECT where they are bytes (nccl_exchange.c): sizes,
+ * flags, seeds and objects that frameworks agree on are right on every rank. With more data a rank keeps its own:
+ * a gather repeats one's own part. Messages between two ranks are delivered likewise (nccl_message.c). */
 #define _GNU_SOURCE
 #include "sim/libs/nccl.h"
 
@@ -71,10 +72,11 @@ static int run(const struct call *call)
     int result = check_buffers(call);
     if (result == NCCL_SUCCESS) result = sim_board_note(call->comm, &call->is);
     if (result != NCCL_SUCCESS || !call->is.count) return result;
-    bool small = call->send <= NCCL_SMALL && call->plan.bytes <= NCCL_SMALL &&
-                 call->receive <= NCCL_SMALL * (size_t)call->comm->ranks;
+    const size_t limit = sim_exchange_limit(call->is.type);
+    bool small = call->send <= limit && call->plan.bytes <= limit &&
+                 call->receive <= limit * (size_t)call->comm->ranks;
     if (call->plan.how == EXCHANGE_SCATTER || call->plan.how == EXCHANGE_TRANSPOSE)
-        small = call->plan.bytes * (size_t)call->comm->ranks <= NCCL_SMALL;
+        small = call->plan.bytes * (size_t)call->comm->ranks <= limit;
     if (small && sim_exchange(call->comm, &call->plan, call->src, call->send, call->dst, call->receive, call->stream))
         return NCCL_SUCCESS;
     return keep_own(call);
@@ -188,15 +190,17 @@ LIBRARY(ncclAlltoAll, (const void *src, void *dst, size_t count, int type, struc
                                      .own = comm ? (size_t)comm->rank * bytes : 0});
 }
 
-/* A message between two ranks: the buffer is checked, nothing is delivered. */
-static int message(const void *buffer, size_t count, int type, int peer, const struct comm *comm, cudaStream_t stream)
+/* A message between two ranks, on the communicator's device. */
+static int message(bool sends, void *buffer, size_t count, int type, int peer, struct comm *comm, cudaStream_t stream)
 {
     if (!comm || !sim_nccl_width(type) || peer < 0 || peer >= comm->ranks || (count && !buffer))
         return NCCL_INVALID_ARGUMENT;
+    const size_t bytes = count * sim_nccl_width(type);
     int before = 0, result = NCCL_SUCCESS;
     if (cudaGetDevice(&before)) return NCCL_UNHANDLED_CUDA_ERROR;
     if (before != comm->device && cudaSetDevice(comm->device)) return NCCL_UNHANDLED_CUDA_ERROR;
-    if ((count && sim_library_touch(stream, buffer, count * sim_nccl_width(type))) || sim_library_launch(stream))
+    if (bytes && sim_library_touch(stream, buffer, bytes)) result = NCCL_UNHANDLED_CUDA_ERROR;
+    else if (!sim_message(comm, sends, peer, buffer, bytes, stream) && sim_library_launch(stream))
         result = NCCL_UNHANDLED_CUDA_ERROR;
     if (before != comm->device) cudaSetDevice(before);
     return result;
@@ -205,13 +209,13 @@ static int message(const void *buffer, size_t count, int type, int peer, const s
 LIBRARY(ncclSend, (const void *src, size_t count, int type, int peer, struct comm *comm, cudaStream_t stream))
 {
     COUNT(ncclSend);
-    return message(src, count, type, peer, comm, stream);
+    return message(true, (void *)(uintptr_t)src, count, type, peer, comm, stream);
 }
 
 LIBRARY(ncclRecv, (void *dst, size_t count, int type, int peer, struct comm *comm, cudaStream_t stream))
 {
     COUNT(ncclRecv);
-    return message(dst, count, type, peer, comm, stream);
+    return message(false, dst, count, type, peer, comm, stream);
 }
 
 /* A sum of values that were scaled before: the scale is passed over. */

@@ -19,8 +19,13 @@ enum {
 };
 enum { NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_AVG, NCCL_OPS };
 
-/* Bytes that a rank may contribute to an exchange; above, a rank keeps its own data. */
+/* Bytes that a rank may contribute to an exchange; above, a rank keeps its own data. Bytes as such are what
+ * frameworks pack objects into. */
 #define NCCL_SMALL ((size_t)4096)
+#define NCCL_OBJECT ((size_t)1 << 20)
+/* Bytes of a message between two ranks that are delivered, and messages on their way between two ranks. */
+#define NCCL_MESSAGE ((size_t)65536)
+enum { NCCL_MESSAGES = 16 };
 
 struct unique_id {
     char bytes[128];
@@ -34,6 +39,7 @@ struct comm {
     _Atomic int refs, aborted, error;
     uint64_t issued, exchanges, splits;
     struct exchange *spare; /* finished ones, for use again; under a lock of nccl_exchange.c */
+    uint64_t *sent, *received; /* messages to and from each rank so far */
 };
 
 /* A collective as every rank must issue it: the same function, count, type, root and operation. */
@@ -61,14 +67,20 @@ int sim_board_note(struct comm *comm, const struct collective *collective);
 void sim_board_finish(struct comm *comm);
 /* Colours and keys of all ranks. Waits for them; 0 when they do not come. */
 int sim_board_split(struct comm *comm, int color, int key, int *colors, int *keys);
-/* Contributes `bytes` to exchange `number`; then `*all` leads to the contributions of every rank, NCCL_SMALL
- * apart, until sim_board_read. 0 when a rank does not come. */
-int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, const char **all);
+/* Contributes `bytes` to exchange `number`; then `*all` leads to the contributions of every rank, `stride` apart,
+ * until sim_board_read. `known`: what the bytes are is known, in and out: of those of every rank that contributes.
+ * 0 when a rank does not come. */
+int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, size_t stride, bool *known,
+                    const char **all);
 void sim_board_read(struct comm *comm, uint64_t number);
+/* The n-th message to or from `peer`, of so many bytes. Data goes along when there is some (`data` not NULL, at most
+ * NCCL_MESSAGE) and it is known; of one that comes, `*known` says whether it did. 0 when the peer does not come. */
+int sim_board_send(struct comm *comm, int peer, uint64_t number, const void *data, size_t bytes);
+int sim_board_receive(struct comm *comm, int peer, uint64_t number, void *data, size_t bytes, bool *known);
 /* Another rank of the communicator lives in this process. */
 bool sim_board_shared_here(const struct comm *comm);
 
-/* ---- data (nccl_exchange.c, nccl_reduce.c) ---- */
+/* ---- data (nccl_exchange.c, nccl_message.c, nccl_reduce.c) ---- */
 
 enum { EXCHANGE_GATHER, EXCHANGE_REDUCE, EXCHANGE_ROOT, EXCHANGE_SCATTER, EXCHANGE_TRANSPOSE };
 
@@ -82,6 +94,12 @@ struct exchange_plan {
  * False when it is too large or cannot be done, and nothing was queued. */
 bool sim_exchange(struct comm *comm, const struct exchange_plan *plan, const void *src, size_t send, void *dst,
                   size_t receive, cudaStream_t stream);
+/* Most bytes of a contribution of this type. */
+size_t sim_exchange_limit(int type);
+/* Queues a message on the stream. False when it cannot be done, and nothing was queued. */
+bool sim_message(struct comm *comm, bool sends, int peer, void *buffer, size_t bytes, cudaStream_t stream);
+/* The stream is being captured: nothing can be exchanged then. */
+bool sim_nccl_captured(cudaStream_t stream);
 void sim_exchange_free_spare(struct comm *comm);
 /* into[i] = op of parts[r][i] over ranks; parts lie `stride` bytes apart. */
 void sim_nccl_reduce(void *into, const char *parts, size_t stride, int ranks, size_t count, int type, int op);

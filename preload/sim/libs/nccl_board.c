@@ -33,6 +33,7 @@ struct row {
     _Atomic uint64_t issued;      /* collectives noted so far */
     _Atomic uint64_t ended;       /* 1 + issued, when the rank issues no more */
     _Atomic uint64_t sent, read;  /* exchanges contributed to, and read */
+    _Atomic bool known[2];        /* the last two contributions, or there was none */
     struct {
         _Atomic uint64_t number;
         int color, key;
@@ -40,24 +41,51 @@ struct row {
     struct note notes[NOTES];
 };
 
+/* Messages from one rank to another. */
+struct channel {
+    _Atomic uint64_t sent, received;
+    struct {
+        uint64_t bytes;
+        bool known; /* data went along */
+    } head[NCCL_MESSAGES];
+};
+
 struct board {
     _Atomic int alone; /* a rank gave the others up */
     int ranks;
     char name[64];
     size_t bytes;
-    struct row row[]; /* one a rank; behind them the places of exchanges */
+    struct row row[]; /* one a rank; behind them channels, places of exchanges, and messages */
 };
+
+/* Pages of all this are made where something is written: most of it never is. */
+static size_t board_bytes(int ranks)
+{
+    size_t n = (size_t)ranks, pairs = n * n;
+    return sizeof(struct board) + n * (sizeof(struct row) + 2 * NCCL_OBJECT) +
+           pairs * (sizeof(struct channel) + NCCL_MESSAGES * NCCL_MESSAGE);
+}
+
+static struct channel *channel(struct board *board, int from, int to)
+{
+    return (struct channel *)(void *)&board->row[board->ranks] + (size_t)from * (size_t)board->ranks + (size_t)to;
+}
+
+static char *places(struct board *board)
+{
+    return (char *)channel(board, board->ranks, 0);
+}
 
 static char *place(struct board *board, int rank, uint64_t number)
 {
-    size_t index = 2 * (size_t)rank + number % 2;
-    return (char *)&board->row[board->ranks] + index * NCCL_SMALL;
+    return places(board) + (2 * (size_t)rank + number % 2) * NCCL_OBJECT;
 }
 
-/* Ranks of one exchange lie side by side only after this. */
-static void collect(struct board *board, uint64_t number, char *into)
+static char *message(struct board *board, int from, int to, uint64_t number)
 {
-    for (int r = 0; r < board->ranks; r++) memcpy(into + (size_t)r * NCCL_SMALL, place(board, r, number), NCCL_SMALL);
+    size_t pair = (size_t)from * (size_t)board->ranks + (size_t)to;
+    return places(board) + 2 * (size_t)board->ranks * NCCL_OBJECT +
+           (pair * NCCL_MESSAGES + number % NCCL_MESSAGES) * NCCL_MESSAGE;
 }
 
 static void *map(const char *name, size_t bytes)
@@ -76,8 +104,7 @@ struct board *sim_board_join(const struct unique_id *id, int ranks, int rank)
     char name[64] = "/gml-sim-nccl-";
     size_t length = strlen(name);
     for (int i = 0; i < 16; i++) length += (size_t)snprintf(name + length, 3, "%02x", (unsigned char)id->bytes[i]);
-    size_t bytes = sizeof(struct board) + (size_t)ranks * (sizeof(struct row) + 2 * NCCL_SMALL);
-    struct board *board = map(name, bytes);
+    struct board *board = map(name, board_bytes(ranks));
     if (!board) return NULL;
     board->ranks = ranks; /* every rank writes the same */
     memcpy(board->name, name, sizeof name);
@@ -95,7 +122,7 @@ void sim_board_leave(struct comm *comm)
     int missing = 0;
     for (int r = 0; r < board->ranks; r++) missing += board->row[r].pid == 0;
     if (missing) shm_unlink(board->name);
-    munmap(board, sizeof *board + (size_t)board->ranks * (sizeof(struct row) + 2 * NCCL_SMALL));
+    munmap(board, board_bytes(board->ranks));
     comm->board = NULL;
 }
 
@@ -137,8 +164,7 @@ int sim_board_note(struct comm *comm, const struct collective *collective)
         if (other->number != number || same(mine, &seen)) continue;
         char here[96], there[96];
         const char *end = mine->count && seen.count ? ""
-                          : " (or a size was computed on the device, where it is 0 in a simulation: objects are"
-                            " exchanged on the CPU with init_process_group(\"cpu:gloo,cuda:nccl\"))";
+                          : " (or a size was computed on the device, where it is 0 in a simulation)";
         sim_nccl_say("collective %llu of a communicator of %d ranks differs: rank %d calls %s, rank %d called %s; "
                      "on real devices they would wait for ever or mix their data up%s",
                      (unsigned long long)number, board->ranks, comm->rank, text(mine, here, sizeof here), r,
@@ -249,21 +275,28 @@ int sim_board_split(struct comm *comm, int color, int key, int *colors, int *key
     return 1;
 }
 
-int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, const char **all)
+int sim_board_write(struct comm *comm, uint64_t number, const void *data, size_t bytes, size_t stride, bool *known,
+                    const char **all)
 {
     struct board *board = comm->board;
     static __thread char *parts;
-    static __thread int room;
-    if (room < board->ranks) {
+    static __thread size_t room;
+    if (room < (size_t)board->ranks * stride) {
         free(parts);
-        parts = malloc((size_t)board->ranks * NCCL_SMALL);
-        room = parts ? board->ranks : 0;
+        parts = malloc((size_t)board->ranks * stride);
+        room = parts ? (size_t)board->ranks * stride : 0;
     }
+    struct row *mine = &board->row[comm->rank];
     if (!parts || !wait_for(comm, has_read, number)) return 0;
     memcpy(place(board, comm->rank, number), data, bytes);
-    board->row[comm->rank].sent = number + 1;
+    mine->known[number % 2] = *known || !bytes;
+    mine->sent = number + 1;
     if (!wait_for(comm, has_sent, number)) return 0;
-    collect(board, number, parts);
+    *known = true;
+    for (int r = 0; r < board->ranks; r++) {
+        memcpy(parts + (size_t)r * stride, place(board, r, number), stride);
+        *known = *known && board->row[r].known[number % 2];
+    }
     *all = parts;
     return 1;
 }
@@ -278,4 +311,56 @@ bool sim_board_shared_here(const struct comm *comm)
     for (int r = 0; r < comm->ranks; r++)
         if (r != comm->rank && comm->board->row[r].pid == getpid()) return true;
     return false;
+}
+
+/* ---- messages ---- */
+
+/* Waits until `*progress` is at least `wanted`. */
+static int wait_for_peer(struct comm *comm, int peer, const _Atomic uint64_t *progress, uint64_t wanted)
+{
+    double start = seconds();
+    bool said = false;
+    for (unsigned nap = 20; *progress < wanted; nap += nap < 2000 ? nap / 2 : 0) {
+        const int pid = comm->board->row[peer].pid;
+        if (comm->aborted || comm->board->alone) return 0;
+        usleep(nap);
+        double waited = seconds() - start;
+        if (!pid && waited > JOIN_SECONDS) return give_up(comm, peer, "has not joined");
+        if (dead(pid) && *progress < wanted) {
+            comm->error = NCCL_REMOTE_ERROR;
+            return give_up(comm, peer, "has ended");
+        }
+        if (said || waited < SAY_AFTER_SECONDS) continue;
+        sim_nccl_say("rank %d has waited %d seconds for a message from rank %d, or for it to be taken", comm->rank,
+                     SAY_AFTER_SECONDS, peer);
+        said = true;
+    }
+    return 1;
+}
+
+int sim_board_send(struct comm *comm, int peer, uint64_t number, const void *data, size_t bytes)
+{
+    struct channel *way = channel(comm->board, comm->rank, peer);
+    if (number >= NCCL_MESSAGES && !wait_for_peer(comm, peer, &way->received, number + 1 - NCCL_MESSAGES)) return 0;
+    way->head[number % NCCL_MESSAGES].bytes = bytes;
+    way->head[number % NCCL_MESSAGES].known = data != NULL;
+    if (data) memcpy(message(comm->board, comm->rank, peer, number), data, bytes);
+    way->sent = number + 1;
+    return 1;
+}
+
+int sim_board_receive(struct comm *comm, int peer, uint64_t number, void *data, size_t bytes, bool *known)
+{
+    struct channel *way = channel(comm->board, peer, comm->rank);
+    if (!wait_for_peer(comm, peer, &way->sent, number + 1)) return 0;
+    const size_t sent = way->head[number % NCCL_MESSAGES].bytes;
+    *known = data && sent == bytes && way->head[number % NCCL_MESSAGES].known;
+    if (*known) memcpy(data, message(comm->board, peer, comm->rank, number), bytes);
+    if (sent != bytes) {
+        sim_nccl_say("message %llu from rank %d to rank %d differs: %zu bytes were sent, %zu are received; on real "
+                     "devices this is undefined", (unsigned long long)number + 1, peer, comm->rank, sent, bytes);
+        comm->error = NCCL_INVALID_USAGE;
+    }
+    way->received = number + 1;
+    return 1;
 }

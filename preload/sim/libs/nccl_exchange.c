@@ -20,7 +20,11 @@ struct exchange {
     struct comm *comm;
     struct exchange_plan plan;
     uint64_t number;
-    size_t send, receive, room; /* `room` bytes behind `in`, NCCL_SMALL behind `out` */
+    size_t send, receive, stride; /* stride: of a contribution, whoever makes it */
+    size_t room;                  /* behind `out`, and as much behind `in` */
+    bool known;                   /* the result is what devices would hold */
+    const void *src;
+    void *dst;
     char *out, *in;
 };
 
@@ -40,18 +44,18 @@ static void assemble(struct exchange *x, const char *all)
     switch (p->how) {
     case EXCHANGE_GATHER:
         for (int r = 0; r < ranks; r++)
-            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * NCCL_SMALL, p->bytes);
+            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * x->stride, p->bytes);
         break;
-    case EXCHANGE_REDUCE: sim_nccl_reduce(x->in, all, NCCL_SMALL, ranks, p->bytes / width, p->type, p->op); break;
-    case EXCHANGE_ROOT: memcpy(x->in, all + (size_t)p->root * NCCL_SMALL, p->bytes); break;
+    case EXCHANGE_REDUCE: sim_nccl_reduce(x->in, all, x->stride, ranks, p->bytes / width, p->type, p->op); break;
+    case EXCHANGE_ROOT: memcpy(x->in, all + (size_t)p->root * x->stride, p->bytes); break;
     case EXCHANGE_SCATTER:
-        if (p->root >= 0) memcpy(x->in, all + (size_t)p->root * NCCL_SMALL + (size_t)me * p->bytes, p->bytes);
+        if (p->root >= 0) memcpy(x->in, all + (size_t)p->root * x->stride + (size_t)me * p->bytes, p->bytes);
         else
-            sim_nccl_reduce(x->in, all + (size_t)me * p->bytes, NCCL_SMALL, ranks, p->bytes / width, p->type, p->op);
+            sim_nccl_reduce(x->in, all + (size_t)me * p->bytes, x->stride, ranks, p->bytes / width, p->type, p->op);
         break;
     default: /* EXCHANGE_TRANSPOSE */
         for (int r = 0; r < ranks; r++)
-            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * NCCL_SMALL + (size_t)me * p->bytes, p->bytes);
+            memcpy(x->in + (size_t)r * p->bytes, all + (size_t)r * x->stride + (size_t)me * p->bytes, p->bytes);
     }
 }
 
@@ -60,7 +64,7 @@ static void keep_own(struct exchange *x)
 {
     bool own_part = x->plan.how == EXCHANGE_SCATTER && x->send;
     const char *from = x->out + (own_part ? (size_t)x->comm->rank * x->plan.bytes : 0);
-    size_t part = own_part ? x->plan.bytes : x->send ? x->send : NCCL_SMALL;
+    size_t part = own_part ? x->plan.bytes : x->send ? x->send : x->stride;
     for (size_t at = 0; at < x->receive; at += part)
         memcpy(x->in + at, from, x->receive - at < part ? x->receive - at : part);
 }
@@ -69,10 +73,14 @@ static void meet(void *argument)
 {
     struct exchange *x = argument;
     const char *all;
-    if (sim_board_write(x->comm, x->number, x->out, x->send, &all)) {
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    x->known = x->send && drv && drv->known && drv->known(x->src, x->send);
+    if (sim_board_write(x->comm, x->number, x->out, x->send, x->stride, &x->known, &all)) {
         if (x->receive) assemble(x, all);
         sim_board_read(x->comm, x->number);
     } else {
+        x->known = false;
         keep_own(x);
     }
 }
@@ -81,6 +89,9 @@ static void done(void *argument)
 {
     struct exchange *x = argument;
     struct comm *comm = x->comm;
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    if (!x->known && x->receive && drv && drv->forget) drv->forget(x->dst, x->receive);
     pthread_mutex_lock(&lock);
     x->next = comm->spare;
     comm->spare = x;
@@ -88,23 +99,23 @@ static void done(void *argument)
     sim_nccl_unref(comm);
 }
 
-static struct exchange *take(struct comm *comm, size_t receive)
+static struct exchange *take(struct comm *comm, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     struct exchange **link = &comm->spare, *x;
-    while (*link && (*link)->room < receive) link = &(*link)->next;
+    while (*link && (*link)->room < bytes) link = &(*link)->next;
     if ((x = *link)) *link = x->next;
     pthread_mutex_unlock(&lock);
     if (x) return x;
     void *memory;
-    size_t room = receive > NCCL_SMALL ? receive : NCCL_SMALL;
+    size_t room = bytes > NCCL_SMALL ? bytes : NCCL_SMALL;
     if (!(x = calloc(1, sizeof *x))) return NULL;
-    if (cudaHostAlloc(&memory, NCCL_SMALL + room, 0)) {
+    if (cudaHostAlloc(&memory, 2 * room, 0)) {
         free(x);
         return NULL;
     }
     x->out = memory;
-    x->in = x->out + NCCL_SMALL;
+    x->in = x->out + room;
     x->room = room;
     return x;
 }
@@ -128,24 +139,49 @@ static void wait_a_while(cudaStream_t stream)
     }
 }
 
+bool sim_nccl_captured(cudaStream_t stream)
+{
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cudaStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+size_t sim_exchange_limit(int type)
+{
+    return sim_nccl_width(type) == 1 ? NCCL_OBJECT : NCCL_SMALL;
+}
+
+/* In pieces: larger copies are left out in fast time. */
+static bool copy_back(const struct exchange *x, cudaStream_t stream)
+{
+    for (size_t at = 0, n; at < x->receive; at += n) {
+        n = x->receive - at < NCCL_OBJECT ? x->receive - at : NCCL_OBJECT;
+        if (cudaMemcpyAsync((char *)x->dst + at, x->in + at, n, cudaMemcpyHostToDevice, stream)) return false;
+    }
+    return true;
+}
+
 bool sim_exchange(struct comm *comm, const struct exchange_plan *plan, const void *src, size_t send, void *dst,
                   size_t receive, cudaStream_t stream)
 {
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!comm->board || comm->ranks < 2 || !plan->bytes || !sim_nccl_width(plan->type)) return false;
-    if (cudaStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return false;
-    struct exchange *x = take(comm, receive);
+    if (sim_nccl_captured(stream)) return false;
+    const bool parts = plan->how == EXCHANGE_SCATTER || plan->how == EXCHANGE_TRANSPOSE;
+    const size_t stride = plan->bytes * (parts ? (size_t)comm->ranks : 1);
+    struct exchange *x = take(comm, receive > stride ? receive : stride);
     if (!x) return false;
     x->comm = comm;
     x->plan = *plan;
     x->number = comm->exchanges++;
     x->send = send;
+    x->stride = stride;
+    x->src = src;
+    x->dst = dst;
     x->receive = dst ? receive : 0;
     comm->refs++;
-    if (!send) memset(x->out, 0, NCCL_SMALL);
+    if (!send) memset(x->out, 0, stride);
     bool ok = !send || !cudaMemcpyAsync(x->out, src, send, cudaMemcpyDeviceToHost, stream);
     ok = ok && !cudaLaunchHostFunc(stream, meet, x);
-    if (ok && x->receive) ok = !cudaMemcpyAsync(dst, x->in, receive, cudaMemcpyHostToDevice, stream);
+    ok = ok && copy_back(x, stream);
     ok = ok && !cudaLaunchHostFunc(stream, done, x);
     if (ok && !sim_board_shared_here(comm)) wait_a_while(stream);
     return ok;

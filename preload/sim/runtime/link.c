@@ -52,6 +52,8 @@ static cudaError_t link_driver(void)
     store(offsetof(struct driver_table, launch), dlsym(library, "gml_sim_launch"));
     store(offsetof(struct driver_table, touch), dlsym(library, "gml_sim_touch"));
     store(offsetof(struct driver_table, idle), dlsym(library, "gml_sim_idle"));
+    store(offsetof(struct driver_table, known), dlsym(library, "gml_sim_known"));
+    store(offsetof(struct driver_table, forget), dlsym(library, "gml_sim_forget"));
     return (cudaError_t)table.cuInit(0);
 }
 

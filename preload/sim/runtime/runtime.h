@@ -141,6 +141,8 @@ struct driver_table {
     int (*launch)(void *, int);
     int (*touch)(const void *, size_t, void *);
     int (*idle)(void *);
+    int (*known)(const void *, size_t);
+    void (*forget)(const void *, size_t);
 };
 
 /* Loads the driver at first use; NULL (with the error) when there is none. */

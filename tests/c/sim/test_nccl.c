@@ -30,6 +30,8 @@ int ncclAllReduce(const void *src, void *dst, size_t count, int type, int op, co
 int ncclBroadcast(const void *src, void *dst, size_t count, int type, int root, comm c, CUstream stream);
 int ncclAllGather(const void *src, void *dst, size_t count, int type, comm c, CUstream stream);
 int ncclReduceScatter(const void *src, void *dst, size_t count, int type, int op, comm c, CUstream stream);
+int ncclSend(const void *src, size_t count, int type, int peer, comm c, CUstream stream);
+int ncclRecv(void *dst, size_t count, int type, int peer, comm c, CUstream stream);
 int ncclAlltoAll(const void *src, void *dst, size_t count, int type, comm c, CUstream stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
@@ -150,6 +152,102 @@ static void test_large_data(void)
     }
 }
 
+/* Bytes as such are what objects are packed into: more of them are exchanged. */
+static void test_packed_objects(void)
+{
+    setup();
+    enum { BYTES = 300000, UINT8 = 1 };
+    static char text[BYTES], seen[RANKS * BYTES];
+    for (int r = 0; r < RANKS; r++) {
+        memset(text, 'a' + r, BYTES);
+        put(r, 0, text, BYTES);
+    }
+    for (int r = 0; r < RANKS; r++)
+        CHECK_EQUAL(ncclAllGather(memory[r], memory[r] + MIB, BYTES, UINT8, comms[r], streams[r]), 0);
+    for (int r = 0; r < RANKS; r++) {
+        get(r, MIB, seen, sizeof seen);
+        for (size_t i = 0; i < sizeof seen; i += 9973) CHECK_EQUAL(seen[i], 'a' + (int)(i / BYTES));
+    }
+}
+
+/* What one rank does not know, no rank knows behind a collective. */
+static void test_unknown_contributions(void)
+{
+    setup();
+    const int64_t one = 1;
+    for (int r = 0; r < RANKS; r++) put(r, 0, &one, sizeof one);
+    CUfunction function;
+    CUmodule module;
+    CHECK_EQUAL(cuModuleLoadData(&module, "image"), 0);
+    CHECK_EQUAL(cuModuleGetFunction(&function, module, "anything"), 0);
+    CHECK_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, streams[0], NULL, NULL), 0); /* forgets all */
+    put(0, 0, &one, sizeof one);
+    put(1, 0, &one, sizeof one);
+    for (int r = 0; r < RANKS; r++)
+        CHECK_EQUAL(ncclAllReduce(memory[r], memory[r] + 64, 1, INT64, SUM, comms[r], streams[r]), 0);
+    int64_t sum = 7;
+    get(0, 64, &sum, sizeof sum);
+    CHECK_EQUAL(sum, 0);
+    put(2, 0, &one, sizeof one);
+    for (int r = 0; r < RANKS; r++)
+        CHECK_EQUAL(ncclAllReduce(memory[r], memory[r] + 64, 1, INT64, SUM, comms[r], streams[r]), 0);
+    get(0, 64, &sum, sizeof sum);
+    CHECK_EQUAL(sum, 3);
+}
+
+/* Each rank sends to the next one and receives from the one before, whichever it does first. */
+static void test_messages(void)
+{
+    setup();
+    for (int round = 0; round < 40; round++) {
+        for (int r = 0; r < RANKS; r++) {
+            const int64_t value = 100 * round + r;
+            put(r, 0, &value, sizeof value);
+        }
+        CHECK_EQUAL(ncclGroupStart(), 0);
+        for (int r = 0; r < RANKS; r++) {
+            const int next = (r + 1) % RANKS, before = (r + RANKS - 1) % RANKS;
+            if (round % 2) CHECK_EQUAL(ncclSend(memory[r], 1, INT64, next, comms[r], streams[r]), 0);
+            CHECK_EQUAL(ncclRecv(memory[r] + 64, 1, INT64, before, comms[r], streams[r]), 0);
+            if (round % 2 == 0) {
+                CHECK_EQUAL(cudaSetDevice(r), 0);
+                CUstream other;
+                CHECK_EQUAL(cudaStreamCreateWithFlags(&other, 1), 0);
+                CHECK_EQUAL(ncclSend(memory[r], 1, INT64, next, comms[r], other), 0);
+            }
+        }
+        CHECK_EQUAL(ncclGroupEnd(), 0);
+        for (int r = 0; r < RANKS; r++) {
+            int64_t seen = -1;
+            get(r, 64, &seen, sizeof seen);
+            CHECK_EQUAL(seen, 100 * round + (r + RANKS - 1) % RANKS);
+        }
+    }
+}
+
+static void test_messages_that_differ_are_told(void)
+{
+    setup();
+    const int64_t value = 5;
+    int error = 0;
+    put(0, 0, &value, sizeof value);
+    CHECK_EQUAL(ncclSend(memory[0], 1, INT64, 1, comms[0], streams[0]), 0);
+    CHECK_EQUAL(ncclRecv(memory[1], 2, INT64, 0, comms[1], streams[1]), 0);
+    CHECK_EQUAL(cudaStreamSynchronize(streams[1]), 0);
+    CHECK_EQUAL(ncclCommGetAsyncError(comms[1], &error), 0);
+    CHECK_EQUAL(error, INVALID_USAGE);
+    CHECK_EQUAL(ncclSend(NULL, 1, INT64, 1, comms[0], streams[0]), INVALID_ARGUMENT);
+    CHECK_EQUAL(ncclRecv(memory[0], 1, INT64, RANKS, comms[0], streams[0]), INVALID_ARGUMENT);
+    /* One that is too large to be delivered keeps its place in the row. */
+    CHECK_EQUAL(ncclSend(memory[0], 100000, INT64, 2, comms[0], streams[0]), 0);
+    CHECK_EQUAL(ncclSend(memory[0], 1, INT64, 2, comms[0], streams[0]), 0);
+    CHECK_EQUAL(ncclRecv(memory[2] + 64, 100000, INT64, 0, comms[2], streams[2]), 0);
+    CHECK_EQUAL(ncclRecv(memory[2], 1, INT64, 0, comms[2], streams[2]), 0);
+    int64_t seen = 0;
+    get(2, 0, &seen, sizeof seen);
+    CHECK_EQUAL(seen, 5);
+}
+
 static void test_buffers_are_checked(void)
 {
     setup();
@@ -251,6 +349,11 @@ int main(void)
     RUN_SIM(test_moves);
     RUN_LATE(test_moves);
     RUN_SIM(test_large_data);
+    RUN_SIM(test_packed_objects);
+    RUN_SIM(test_unknown_contributions);
+    RUN_SIM(test_messages);
+    RUN_LATE(test_messages);
+    RUN_SIM(test_messages_that_differ_are_told);
     RUN_SIM(test_buffers_are_checked);
     RUN_SIM(test_ranks_that_differ_are_told);
     RUN_SIM(test_processes);
