@@ -32,7 +32,7 @@ def true_steps(script: Path, ended: Run) -> int:
     said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith(b"{")]
     counts = [int(each["steps"]) for each in said if "steps" in each]
     if not counts:
-        raise SystemExit(f"steps: {script} ended with {ended.code}:\n{ended.stderr}")
+        raise SystemExit(f"steps: {script} printed no number of steps, and ended with {ended.code}:\n{ended.stderr}")
     return counts[0]
 
 

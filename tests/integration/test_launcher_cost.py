@@ -43,7 +43,7 @@ def test_eight_ranks_under_the_dock_take_less_than_one_percent_of_a_core(env, tm
         while time.monotonic() - begin < 12:
             view.pump(0.2)
         share = (processor_seconds(view.pid) - before) / (time.monotonic() - begin)
-        assert view.raw.count(b"rounds/s", shown) >= 30, "it was painted about four times a second"
+        assert view.raw.count(b"steps/s", shown) >= 30, "it was painted about four times a second"
         # The claim (below 1 % of a core) is a benchmark's; this catches a loop that does not rest.
         assert share < 0.05, f"{100 * share:.2f} % of a core"
 

@@ -51,7 +51,7 @@ class TestPicture:
             assert top == rows - 5
             lines = run.lines()
             title = "── gml-run · vms · balanced · simulated h100"
-            assert re.match(title + r" [▁▂▃▄▅▆▇█]+ ─+ 10 rounds/s · [0-9.]+ m?s ──", lines[top])
+            assert re.match(title + r" [▁▂▃▄▅▆▇█]+ ─+ 10 steps/s · [0-9.]+ m?s ──", lines[top])
             assert "of 80 GiB held" in lines[top + 1] and "█" in lines[top + 1] and "│" in lines[top + 1]
             assert "peak 22 GiB" in lines[top + 2] or "│ 22 GiB" in lines[top + 2]
             assert lines[top + 3].startswith(" waste: rounding 8 MiB")

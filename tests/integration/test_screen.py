@@ -222,5 +222,5 @@ def test_steps_by_lines_where_there_are_none_to_see(gml):
 
 def test_the_dock_shows_steps_a_second(env, tmp_path):
     with TerminalRun([*GML_RUN, "--simulate", "h100", PY, FAKE, "3"], env=env, cwd=tmp_path) as view:
-        view.wait_for(r"── gml-run .* 10 rounds/s · \d")
+        view.wait_for(r"── gml-run .* 10 steps/s · \d")
         assert view.finish() == 0
