@@ -19,7 +19,10 @@ from gml_run.launch.witness import Witness
 
 _MOST_PENDING = 1 << 16  # bytes; beyond it the faster side waits
 _SILENCE = 0.2  # seconds after which a half written sequence is taken for what it is
-_LAST_WORDS = 2.0  # seconds that the terminal has to take the last output
+_LAST_WORDS = 20.0  # seconds that a terminal may take nothing of the last output; a signal ends it sooner
+_GIVE_UP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_LINGER = 2.0  # seconds to wait for output of processes that the child left behind
+_MOST_LEFT = 1 << 20  # bytes of it; what the child itself wrote is less
 
 
 class Screen(Protocol):
@@ -63,6 +66,7 @@ class Relay:
         self._events = b""
         self._ending: Ending | None = None
         self._master_open = True
+        self._passed = 0  # bytes of output
 
     def wait(self, tick: Tick) -> Ending:
         """Returns when the child has ended and its output is on the terminal."""
@@ -162,6 +166,7 @@ class Relay:
         if not data:
             self._master_open = False
             return False
+        self._passed += len(data)
         if self._listen is not None:
             self._listen(data)
         self._show(self._screen.output(data))
@@ -248,26 +253,44 @@ class Relay:
             self._show(self._screen.resume())
 
     def _drain(self) -> None:
-        """The child has ended: what it wrote before still stands in its terminal."""
-        deadline = time.monotonic() + _LAST_WORDS
-        while self._master_open and time.monotonic() < deadline:
-            if not self._poll_master() or not self._pass_output():
+        """The child has ended: what it wrote before still stands in its terminal.
+
+        Time in which our terminal takes nothing does not count: that output is not lost by being slow.
+        """
+        waited, before = 0.0, self._passed
+        while self._master_open and waited < _LINGER and self._passed - before < _MOST_LEFT:
+            began = time.monotonic()
+            if not self._poll_master():
                 return
-            while self._terminal.pending >= _MOST_PENDING and not self._terminal.gone:
-                self._finish_output()
+            waited += time.monotonic() - began
+            if not self._pass_output():
+                return
+            if self._terminal.pending >= _MOST_PENDING and not self._finish_output():
+                return
 
     def _poll_master(self) -> bool:
         poll = select.poll()
         poll.register(self._job.master, select.POLLIN)
         return bool(poll.poll(20))
 
-    def _finish_output(self) -> None:
-        deadline = time.monotonic() + _LAST_WORDS
+    def _finish_output(self) -> bool:
+        """False when the terminal did not take it: for long, or until somebody wanted us to end."""
+        ended = self._ending is not None
+        patience = _LAST_WORDS if ended else _LINGER
+        deadline = time.monotonic() + patience
         poll = select.poll()
         poll.register(self._terminal.descriptor, select.POLLOUT)
-        while self._terminal.pending and not self._terminal.gone and time.monotonic() < deadline:
+        if ended:  # before that, signals are the child's
+            poll.register(self._inbox.descriptor, select.POLLIN)
+        while self._terminal.pending and not self._terminal.gone:
             before = self._terminal.pending
-            poll.poll(100)
+            if self._inbox.descriptor in dict(poll.poll(100)) and any(
+                arrival.number in _GIVE_UP for arrival in self._inbox.take()
+            ):
+                return False
             self._terminal.flush()
             if self._terminal.pending < before:  # slow, not stuck
-                deadline = time.monotonic() + _LAST_WORDS
+                deadline = time.monotonic() + patience
+            elif time.monotonic() >= deadline:
+                return False
+        return not self._terminal.gone

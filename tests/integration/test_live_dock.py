@@ -118,6 +118,15 @@ class TestChildsOutput:
             found = [line for line in run.history() if line.startswith("line ")]
             assert found == [f"line {n} {'x' * (n % 60)}".rstrip() for n in range(10_000)]
 
+    def test_a_terminal_that_takes_nothing_for_a_while_loses_nothing(self, env, tmp_path):
+        code = "for n in range(850): print('line', n, 'x' * 60)\n"
+        with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
+            time.sleep(5)  # the program has ended long before
+            assert run.finish(60) == 0
+            assert [line.split()[1] for line in run.history() if line.startswith("line ")] == [
+                *map(str, range(850))
+            ]
+
     def test_progress_bar(self, env, tmp_path):
         code = "from tqdm import tqdm\nfor _ in tqdm(range(30), ncols=60): time.sleep(0.05)\nprint('end')\n"
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
