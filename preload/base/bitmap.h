@@ -57,6 +57,14 @@ static inline size_t gml_bitmap_next_clear(const uint64_t *words, size_t bits, s
     return bit < bits ? bit : bits;
 }
 
+/* The first run of set bits at or after `from`, and its length; GML_BITMAP_NONE and 0 if there is none. */
+static inline size_t gml_bitmap_next_run(const uint64_t *words, size_t bits, size_t from, size_t *out_count)
+{
+    size_t first = gml_bitmap_next(words, bits, from);
+    *out_count = first == GML_BITMAP_NONE ? 0 : gml_bitmap_next_clear(words, bits, first) - first;
+    return first;
+}
+
 /* Last set bit at or before `from`; GML_BITMAP_NONE if none. */
 static inline size_t gml_bitmap_previous(const uint64_t *words, size_t from)
 {

@@ -154,12 +154,11 @@ static void find_in(gml_finder *finder, gml_arena *arena)
         gml_run run = arena->runs[i];
         size_t end = (size_t)run.chunk + run.count;
         for (size_t at = run.chunk; at < end;) {
-            size_t first = gml_bitmap_next(bits, end, at);
+            size_t length = 0, first = gml_bitmap_next_run(bits, end, at, &length);
             if (first == GML_BITMAP_NONE)
                 break;
-            size_t stop = gml_bitmap_next_clear(bits, end, first);
-            uint32_t slot = run.slot + (uint32_t)(first - run.chunk);
-            uint32_t count = (uint32_t)(stop - first);
+            size_t stop = first + length;
+            uint32_t slot = run.slot + (uint32_t)(first - run.chunk), count = (uint32_t)length;
             if (stretch.count != 0 && stretch.slot + stretch.count == slot) {
                 stretch.count += count;
             } else {

@@ -178,15 +178,10 @@ static bool may_reuse(gml_heap *heap, const gml_plan *plan)
 /* True when some run of idle chunks is at least `wanted` long. Pre: the candidates are counted. */
 static bool has_run(const gml_heap *heap, size_t wanted)
 {
-    size_t end = heap->chunk_end;
-    for (size_t at = 0; at < end;) {
-        size_t first = gml_bitmap_next(heap->scratch_bits, end, at);
-        if (first == GML_BITMAP_NONE)
-            return false;
-        at = gml_bitmap_next_clear(heap->scratch_bits, end, first);
-        if (at - first >= wanted)
+    size_t end = heap->chunk_end, count = 0;
+    for (size_t at = 0; (at = gml_bitmap_next_run(heap->scratch_bits, end, at, &count)) != GML_BITMAP_NONE; at += count)
+        if (count >= wanted)
             return true;
-    }
     return false;
 }
 
@@ -200,7 +195,7 @@ static bool rather_grow(gml_heap *heap, const gml_plan *plan)
         idle_bytes >= heap->stats->reserved_bytes / 8 || !room_to_grow(heap, plan->count, 256))
         return false;
     (void)count_candidates(heap, plan->arena, plan->request.requester);
-    return !has_run(heap, 2 * (size_t)plan->reuse);
+    return !has_run(heap, (size_t)plan->reuse + 2);
 }
 
 static gml_plan cheapest(gml_heap *heap, const gml_request *request, bool reuse)

@@ -133,6 +133,8 @@ static gml_request make_request(gml_heap *heap, size_t bytes, gml_stream stream,
     if (request.coarse)
         unit = heap->dev->chunk_bytes;
     request.bytes = gml_align_up(bytes, unit);
+    if (request.bytes >= GML_ALIGNED_BYTES && request.bytes % heap->dev->chunk_bytes == 0)
+        request.alignment = heap->dev->chunk_bytes; /* elsewhere it would keep one chunk more from being free */
     request.requester = gml_streams_index(heap, stream, GML_INDEX_NONE);
     if (request.requester == GML_INDEX_DEVICE)
         request.requester = GML_INDEX_NONE; /* the stream table is full: treat it as unnamed */

@@ -16,23 +16,16 @@
  * the longest. Long runs keep the number of pieces of a stitch small. */
 static uint32_t pick_run(const gml_heap *heap, uint32_t wanted, uint32_t *out_count)
 {
-    uint32_t best = GML_NO_CHUNK, best_count = 0;
-    size_t end = heap->chunk_end;
-    for (size_t at = 0; at < end;) {
-        size_t first = gml_bitmap_next(heap->scratch_bits, end, at);
-        if (first == GML_BITMAP_NONE)
-            break;
-        size_t stop = gml_bitmap_next_clear(heap->scratch_bits, end, first);
-        uint32_t count = (uint32_t)(stop - first);
+    size_t best = GML_NO_CHUNK, best_count = 0, end = heap->chunk_end, count = 0;
+    for (size_t at = 0; (at = gml_bitmap_next_run(heap->scratch_bits, end, at, &count)) != GML_BITMAP_NONE; at += count) {
         bool better = best_count < wanted ? count > best_count : count >= wanted && count < best_count;
         if (better) {
-            best = (uint32_t)first;
+            best = at;
             best_count = count;
         }
-        at = stop;
     }
     *out_count = (uint32_t)gml_min(best_count, wanted);
-    return best;
+    return (uint32_t)best;
 }
 
 static gml_status link_reused(gml_heap *heap, gml_plan *plan)

@@ -39,6 +39,10 @@
 #ifndef GML_MEDIUM_BYTES
 #define GML_MEDIUM_BYTES ((uint64_t)16 << 20)
 #endif
+/* From here on a block of whole chunks begins at one. */
+#ifndef GML_ALIGNED_BYTES
+#define GML_ALIGNED_BYTES ((uint64_t)5 << 20)
+#endif
 #define GML_MAX_CHUNKS ((uint32_t)1 << 18)
 #define GML_NO_CHUNK UINT32_MAX
 

@@ -418,6 +418,19 @@ static void test_gaps_are_left_whole(void)
     close_bench(bench);
 }
 
+/* Between two others a block of three chunks would keep a fourth one from being free. */
+static void test_whole_chunks_begin_at_one(void)
+{
+    test_bench bench = small_bench(64);
+    uintptr_t small = take(bench, GML_MIB), block = take(bench, 6 * GML_MIB);
+    CHECK_EQUAL(stats_of(bench).reserved_bytes, 8 * GML_MIB);
+    CHECK_EQUAL(block % (2 * GML_MIB), 0);
+    give(bench, small);
+    CHECK_EQUAL(stats_of(bench).free_chunk_bytes, 2 * GML_MIB);
+    give(bench, block);
+    close_bench(bench);
+}
+
 /* Growing to keep the budget never makes a request fail. */
 static void test_under_pressure_there_is_no_budget(void)
 {
@@ -518,6 +531,7 @@ int main(void)
     RUN(test_without_context_events_the_host_waits);
     RUN(test_stitching_has_a_budget);
     RUN(test_gaps_are_left_whole);
+    RUN(test_whole_chunks_begin_at_one);
     RUN(test_under_pressure_there_is_no_budget);
     RUN(test_lookup_by_address);
     RUN(test_address_space_stays_bounded);
