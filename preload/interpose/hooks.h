@@ -27,6 +27,8 @@
     X(cudaGraphInstantiateWithParams_ptsz, (void *out, cudaGraph_t graph, void *parameters), GML_RETRIED) \
     X(cudaGraphUpload, (void *graph, cudaStream_t stream), GML_RETRIED)                             \
     X(cudaGraphUpload_ptsz, (void *graph, cudaStream_t stream), GML_RETRIED)                        \
+    X(cudaGraphLaunch, (void *graph, cudaStream_t stream), GML_RETRIED)                             \
+    X(cudaGraphLaunch_ptsz, (void *graph, cudaStream_t stream), GML_RETRIED)                        \
     X(cudaLibraryLoadData,                                                                          \
       (void *out, const void *code, void *jit, void **jit_values, unsigned int jit_count, void *options, \
        void **values, unsigned int count), GML_RETRIED)                                             \

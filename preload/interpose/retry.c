@@ -113,6 +113,8 @@ RETRY(cudaGraphInstantiateWithParams, (void *out, cudaGraph_t graph, void *param
 RETRY(cudaGraphInstantiateWithParams_ptsz, (void *out, cudaGraph_t graph, void *parameters), (out, graph, parameters))
 RETRY(cudaGraphUpload, (void *graph, cudaStream_t stream), (graph, stream))
 RETRY(cudaGraphUpload_ptsz, (void *graph, cudaStream_t stream), (graph, stream))
+RETRY(cudaGraphLaunch, (void *graph, cudaStream_t stream), (graph, stream))
+RETRY(cudaGraphLaunch_ptsz, (void *graph, cudaStream_t stream), (graph, stream))
 RETRY(cudaLibraryLoadData,
       (void *out, const void *code, void *jit, void **jit_values, unsigned int jit_count, void *options,
        void **values, unsigned int count),

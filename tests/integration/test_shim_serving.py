@@ -74,6 +74,12 @@ def test_other_calls_get_our_idle_memory(tmp_path):
     assert run.process.devices[0].stats.ladder_other == 3
 
 
+def test_a_graph_gets_our_idle_memory(tmp_path):
+    run = run_program(PROGRAM, "graph_memory", folder=tmp_path, GML_CHECK="1")
+    assert run.code == 0, run.stderr
+    assert run.process.devices[0].stats.ladder_other == 1
+
+
 def test_two_devices(tmp_path):
     run = run_program(PROGRAM, "devices", folder=tmp_path, GML_SIM_DEVICES="2", GML_CHECK="1")
     assert run.code == 0, run.stderr

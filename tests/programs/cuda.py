@@ -50,6 +50,8 @@ _SIGNATURES = {
     "cudaStreamEndCapture": [c_void_p, POINTER(c_void_p)],
     "cudaStreamIsCapturing": [c_void_p, POINTER(c_int)],
     "cudaGraphDestroy": [c_void_p],
+    "cudaGraphInstantiateWithFlags": [POINTER(c_void_p), c_void_p, c_uint64],
+    "cudaGraphLaunch": [c_void_p, c_void_p],
     "cudaMemset": [c_void_p, c_int, c_size_t],
     "cudaMemsetAsync": [c_void_p, c_int, c_size_t, c_void_p],
     "cudaMemcpy": [c_void_p, c_void_p, c_size_t, c_int],

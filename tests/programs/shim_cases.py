@@ -332,6 +332,19 @@ def make_room():
     check(lib.cudaFree(held))
 
 
+def graph_memory():
+    """A graph takes the memory of its own blocks at its first launch, when all is idle with us."""
+    stream, graph, executable = cuda.stream(), c_void_p(), c_void_p()
+    check(lib.cudaStreamBeginCapture(stream, 0))
+    check(lib.cudaFreeAsync(malloc_async(20 * GIB, stream), stream))
+    check(lib.cudaStreamEndCapture(stream, byref(graph)))
+    check(lib.cudaGraphInstantiateWithFlags(byref(executable), graph, 0))
+    check(lib.cudaFree(malloc(cuda.mem_info()[0] - GIB)))
+    check(lib.cudaGraphLaunch(executable, stream))
+    assert lib.cudaPeekAtLastError() == 0
+    check(lib.cudaStreamSynchronize(stream))
+
+
 def other_kinds():
     """Host, managed and 3-D memory are the runtime's own; each is freed as usual."""
     out = c_void_p()
