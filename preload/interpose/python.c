@@ -25,11 +25,29 @@ static const gml_python_layout layouts[] = {
      .first_instruction = 192, .text = 40},
     {.minor = 13, .indirect = false, .state_frame = 72, .code = 0, .previous = 8, .instruction = 56,
      .first_instruction = 200, .text = 40},
+    {.minor = 14, .indirect = false, .state_frame = 72, .code = 0, .previous = 8, .instruction = 56,
+     .first_instruction = 208, .text = 40},
 };
+
+#define CODE_TAGS 7u /* low bits of a frame's code, which 3.14 uses for itself */
+
+/* What 3.13 and later tell debuggers of themselves, at the start of _PyRuntime. */
+typedef struct told_layout {
+    char cookie[8];
+    uint64_t version;
+    uint64_t free_threaded;
+} told_layout;
 
 static void *symbol(const char *name)
 {
     return dlsym(RTLD_DEFAULT, name);
+}
+
+/* Builds without a GIL lay their objects out otherwise. */
+static bool has_gil(void)
+{
+    const told_layout *told = symbol("_PyRuntime");
+    return told == NULL || memcmp(told->cookie, "xdebugpy", sizeof told->cookie) != 0 || told->free_threaded == 0;
 }
 
 void gml_python_find(gml_python *python, char *status, size_t capacity)
@@ -49,6 +67,10 @@ void gml_python_find(gml_python *python, char *status, size_t capacity)
         return;
     }
     unsigned major = (unsigned)(*version >> 24), minor = (unsigned)(*version >> 16) & 0xff;
+    if (!has_gil()) {
+        (void)snprintf(status, capacity, "Python %u.%u without a GIL is not known", major, minor);
+        return;
+    }
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
         if (major == 3 && layouts[i].minor == minor && this_thread != NULL && line_of != NULL &&
             is_ending != NULL && python->code_type != NULL && python->text_type != NULL)
@@ -91,6 +113,7 @@ static bool settle(gml_python *python, uintptr_t address, gml_python_frame *fram
         uintptr_t code = 0, instruction = 0, length = 0;
         if (!load_word(python, address + at->code, &code))
             return false;
+        code &= ~(uintptr_t)CODE_TAGS;
         if (code != 0 && has_type(python, code, python->code_type)) {
             frame->address = address;
             frame->code = code;
@@ -138,6 +161,13 @@ bool gml_python_first(gml_python *python, gml_python_frame *frame)
     sound = sound && prove(python, frame);
     python->trusted = sound;
     python->broken = !sound;
+    if (!sound) {
+        uint64_t own = 0;
+        const char *why = gml_os_read_memory((uintptr_t)&python, &own, sizeof own)
+                              ? "this Python is not laid out as its version should be"
+                              : "neither process_vm_readv nor a pipe may be used here, so addresses cannot be checked";
+        python->trouble = why;
+    }
     return sound;
 }
 

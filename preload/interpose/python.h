@@ -5,7 +5,7 @@
  * take the GIL, count a reference or make an object. It does not have to. The frames of this very thread stand
  * still while the thread is in C, whoever has the GIL, so they are only read: from the thread state, which
  * PyGILState_GetThisThreadState gives without the GIL, along `previous` to the code objects. Where the fields
- * lie depends on CPython's version; 3.11, 3.12 and 3.13 (with a GIL) are known.
+ * lie depends on CPython's version; 3.11 to 3.14 (with a GIL) are known.
  *
  * The first walk reads through the kernel, which refuses an address that is none instead of killing the
  * program, and has to meet a code object (by its type) with a name. Until it has, nothing is read directly;
@@ -34,6 +34,7 @@ typedef struct gml_python {
     const gml_python_layout *layout; /* NULL: no Python that is known */
     bool trusted;                    /* a first walk went well */
     bool broken;                     /* one did not */
+    const char *trouble;             /* why it did not, for people; NULL: it did */
     void *(*this_thread)(void);
     int (*is_ending)(void);          /* states of other threads may be freed */
     int (*line_of)(void *code, int offset); /* PyCode_Addr2Line; reads only */

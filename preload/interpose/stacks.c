@@ -154,11 +154,22 @@ static size_t place_of_thread(gml_stacks *stacks, int device)
     return place;
 }
 
+/* Why there are no lines after all is told instead of what Python it is. */
+static void tell_trouble(gml_stacks *stacks)
+{
+    if (stacks->python.trouble == NULL)
+        return;
+    (void)snprintf(stacks->sites->status, sizeof stacks->sites->status, "not read: %s", stacks->python.trouble);
+    stacks->python.trouble = NULL;
+}
+
 static size_t place_of_call(gml_stacks *stacks, int device)
 {
     gml_python_frame frame = {0}, innermost = {0};
-    if (!gml_python_first(&stacks->python, &frame))
+    if (!gml_python_first(&stacks->python, &frame)) {
+        tell_trouble(stacks);
         return place_of_thread(stacks, device);
+    }
     innermost = frame;
     for (int depth = 0; depth < DEEPEST; depth++) {
         if (!is_torch(stacks, &frame))

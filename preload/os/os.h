@@ -31,7 +31,8 @@ void gml_os_make_directory(const char *path);
 /* Reads at most `capacity` bytes of a file; returns how many. */
 size_t gml_os_read_file(const char *path, void *buffer, size_t capacity);
 
-/* Reads memory of this process itself. False, instead of a fault, when an address is not mapped. */
+/* Reads memory of this process itself. False, instead of a fault, when an address is not mapped, and where neither
+ * process_vm_readv nor a pipe may be used. */
 bool gml_os_read_memory(uintptr_t address, void *buffer, size_t bytes);
 
 /* The name of the calling thread: at most 15 characters, the rest zeros. */

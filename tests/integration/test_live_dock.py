@@ -123,9 +123,7 @@ class TestChildsOutput:
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             time.sleep(5)  # the program has ended long before
             assert run.finish(60) == 0
-            assert [line.split()[1] for line in run.history() if line.startswith("line ")] == [
-                *map(str, range(850))
-            ]
+            assert [line.split()[1] for line in run.history() if line.startswith("line ")] == [*map(str, range(850))]
 
     def test_progress_bar(self, env, tmp_path):
         code = "from tqdm import tqdm\nfor _ in tqdm(range(30), ncols=60): time.sleep(0.05)\nprint('end')\n"

@@ -21,8 +21,8 @@ SOURCE = (PROGRAMS / "stacks.py").read_text().splitlines()
 def interpreters() -> dict[str, str]:
     """The Pythons of this machine that --stacks can read, this one first."""
     found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
-    places = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13)]
-    places += [str(path) for path in Path.home().glob(".pyenv/versions/3.1[123].*/bin/python3")]
+    places = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13, 14)]
+    places += [str(path) for path in Path.home().glob(".pyenv/versions/3.1[1234].*/bin/python3")]
     for path in filter(None, places):
         done = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True)
         if done.returncode == 0:
@@ -113,11 +113,43 @@ def test_nothing_without_the_option(tmp_path):
     assert not list(tmp_path.glob("telemetry/*.sites"))
 
 
-def test_a_program_that_is_not_python(tmp_path):
+PROCESS_VM_READV, PIPE2 = "310", "293"
+
+
+@pytest.mark.parametrize(
+    ("calls", "named"), [([PROCESS_VM_READV], True), ([PROCESS_VM_READV, PIPE2], False)], ids=["one", "both"]
+)
+def test_a_sandbox_that_refuses_to_read_memory(calls, named, tmp_path):
+    """There is another way; where that is refused too, the report says why there are no lines."""
+    refusing = [sys.executable, str(PROGRAMS / "refuse.py"), ",".join(calls)]
+    done = run(["--simulate", "h100", "--stacks"], [*refusing, *python(PROGRAMS / "stacks.py")], tmp_path / "run")
+    lines = {line["line"] for line in done.device["lines"]}
+    problems = [problem for problem in done.report["problems"] if "--stacks" in problem]
+    if named:
+        assert {*marked("peak")} <= lines and not problems
+    else:
+        assert lines == {0}
+        assert "neither process_vm_readv nor a pipe may be used here" in problems[0] and problems[0] in " ".join(
+            done.stderr.replace("\n" + " " * 17, " ").split("\n")
+        )
+
+
+NO_GIL = """
+const unsigned long Py_Version = 0x030D00F0;
+struct { char cookie[8]; unsigned long version, free_threaded; } _PyRuntime = {"xdebugpy", 0x030D00F0, 1};
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [("", "the program is not Python"), (NO_GIL, "Python 3.13 without a GIL is not known")],
+    ids=["other", "no-gil"],
+)
+def test_a_program_that_is_no_python_that_is_known(head, why, tmp_path):
     """Its memory is charged to its threads, and the report says why there are no lines."""
     source = tmp_path / "take.c"
     source.write_text(
-        "extern int cudaMalloc(void **, unsigned long);\n"
+        f"{head}extern int cudaMalloc(void **, unsigned long);\n"
         "int main(void) { void *p; return cudaMalloc(&p, 3 << 20); }\n"
     )
     program = tmp_path / "take"
@@ -126,8 +158,10 @@ def test_a_program_that_is_not_python(tmp_path):
     library = tmp_path / "libcudart.so.13"
     shared = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{library.name}"]
     subprocess.run([*shared, str(built), "-o", str(library)], check=True)
-    subprocess.run(["gcc", str(source), "-o", str(program), str(library), f"-Wl,-rpath,{tmp_path}"], check=True)
+    subprocess.run(
+        ["gcc", "-rdynamic", str(source), "-o", str(program), str(library), f"-Wl,-rpath,{tmp_path}"], check=True
+    )
     done = run(["--simulate", "h100", "--stacks"], [str(program)], tmp_path / "run")
     (line,) = done.device["lines"]
     assert (line["line"], line["function"], line["bytes"]) == (0, "take", 3 * MIB)
-    assert any("the program is not Python" in problem for problem in done.report["problems"])
+    assert any(why in problem for problem in done.report["problems"])

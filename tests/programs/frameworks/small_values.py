@@ -11,7 +11,14 @@ TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.b
 COMPARED = [operator.gt, operator.ge, operator.lt, operator.le, operator.eq, operator.ne]
 BITWISE = [operator.and_, operator.or_, operator.xor]
 LOGICAL = [torch.logical_and, torch.logical_or]
-UNARY = [torch.logical_not, lambda t: t.sum(), lambda t: t.max(), lambda t: t.min(), lambda t: t.all(), lambda t: t.any()]
+UNARY = [
+    torch.logical_not,
+    lambda t: t.sum(),
+    lambda t: t.max(),
+    lambda t: t.min(),
+    lambda t: t.all(),
+    lambda t: t.any(),
+]
 NUMBERS = ([3, 7, 0, 1, 5], [5, 7, 0, 0, 1])
 
 
@@ -48,7 +55,12 @@ def operations(dtype):
         yield "stack", lambda d, n=count: torch.stack([a.to(d)[:n], b.to(d)[:n]])
     yield "full", lambda d: torch.full((3,), 1, dtype=dtype, device=d)
     yield "ones", lambda d: torch.ones(2, 3, dtype=dtype, device=d)
-    yield "column", lambda d: torch.zeros(3, 3, dtype=dtype, device=d).index_fill_(0, torch.tensor([], dtype=torch.int64, device=d), 1)
+    yield (
+        "column",
+        lambda d: torch.zeros(3, 3, dtype=dtype, device=d).index_fill_(
+            0, torch.tensor([], dtype=torch.int64, device=d), 1
+        ),
+    )
     for other in (*TYPES, torch.float16, torch.bfloat16):
         yield other, lambda d, other=other: a.to(d).to(other)
         yield other, lambda d, other=other: a.to(d)[::2].to(other) == b.to(d)[::2]
