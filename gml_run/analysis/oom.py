@@ -19,6 +19,7 @@ import math
 from dataclasses import dataclass
 
 from gml_run._abi import OomRecord
+from gml_run.telemetry.reader import ProcessSnapshot
 from gml_run.units import MIB, format_size
 
 # A CUDA context with its libraries; more than this outside the pool belongs to somebody else.
@@ -83,7 +84,7 @@ def smaller_batch(oom: OomRecord, kind: str, limit_bytes: int | None = None) -> 
         return ""
     capacity = limit_bytes if kind == "limit" and limit_bytes else max(oom.reserved_bytes, oom.live_bytes)
     capacity += 0 if kind == "limit" else oom.free_bytes
-    stays = min(oom.step_low_bytes, oom.live_bytes)
+    stays = min(oom.step_low_bytes, oom.live_bytes) if oom.step_count else 0
     room, wanted = capacity - stays, oom.live_bytes + oom.request_bytes - stays
     if room <= 0:
         return f"no batch is small enough: {format_size(stays)} stay between steps"
@@ -94,6 +95,22 @@ def smaller_batch(oom: OomRecord, kind: str, limit_bytes: int | None = None) -> 
         rest = format_size(oom.live_bytes - stays)
         return f"a batch at least {less} % smaller: {format_size(stays)} stay between steps, {rest} go with the batch"
     return f"at least {less} % less: how much of it stays between steps is not known, as no step had ended"
+
+
+SAME_NS = 1_000_000_000  # a second request of the same size within this time is the same failure
+
+
+def failure_count(process: ProcessSnapshot, device: int) -> int:
+    """The failures on a device as a user counts them: PyTorch asks a second time before it gives up."""
+    count = 0
+    last: OomRecord | None = None
+    for oom in process.ooms:
+        if oom.device != device:
+            continue
+        if last is None or oom.request_bytes != last.request_bytes or oom.time_ns - last.time_ns >= SAME_NS:
+            count += 1
+        last = oom
+    return count + (process.oom_count - len(process.ooms) if count else 0)
 
 
 def top_sizes(oom: OomRecord) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gml_run.analysis.oom import failure_count
 from gml_run.analysis.steps import Steps, steps_of
 from gml_run.analysis.usage import usage_of
 from gml_run.telemetry.reader import ProcessSnapshot
@@ -36,7 +37,7 @@ def rank_rows(processes: Sequence[ProcessSnapshot]) -> list[RankRow]:
             if not usage.peak_reserved:
                 continue
             name = f"rank {process.rank}" if process.rank is not None else f"pid {process.pid}"
-            ooms = sum(1 for oom in process.ooms if oom.device == device.index)
+            ooms = failure_count(process, device.index)
             rows.append(
                 RankRow(
                     name,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gml_run.analysis.frame import Frame
+from gml_run.analysis.oom import failure_count
 from gml_run.units import format_percent, format_seconds, format_size
 
 FIRST = 10.0  # seconds of silence at the start
@@ -33,16 +34,13 @@ def format_line(frame: Frame, elapsed: float) -> str:
         f"held {format_size(usage.reserved)}{of_total}",
         f"in use {format_size(usage.live)}",
     ]
-    if usage.source != "driver":
-        parts.append(f"waste {format_percent(usage.waste_ratio)}")
-    parts.append(f"peak {format_size(usage.peak_reserved)}")
+    of_peak = "" if usage.source == "driver" else f" ({format_percent(usage.waste_ratio)} of it waste)"
+    parts.append(f"peak {format_size(usage.peak_reserved)}{of_peak}")
     if frame.heap:
         stats = frame.device.stats
         parts.append(f"stitches {stats.place_stitch + stats.place_extend:,}")
-        if stats.ooms:
-            parts.append(f"out of memory {stats.ooms}×")
-    elif frame.device.figures.torch_ooms:
-        parts.append(f"out of memory {frame.device.figures.torch_ooms}×")
+    if failures := failure_count(frame.process, frame.device.index):
+        parts.append(f"out of memory {failures}×")
     if frame.places > 1:
         parts.append(f"fullest of {frame.places}")
     return " · ".join(parts)

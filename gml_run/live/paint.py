@@ -10,6 +10,7 @@ from rich.text import Text
 
 from gml_run.analysis.frame import Frame
 from gml_run.analysis.history import Point
+from gml_run.analysis.oom import failure_count
 from gml_run.analysis.steps import NONE, Steps
 from gml_run.live.render import Renderer
 from gml_run.units import format_count, format_percent, format_seconds, format_size
@@ -164,10 +165,10 @@ def waste_line(frame: Frame, columns: int) -> Text:
 def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
     """What the allocator does, and how much room is left."""
     room = f"headroom {format_size(frame.headroom)}"
+    failures = failure_count(frame.process, frame.device.index)
+    ooms = f" · out of memory {failures}×" if failures else ""
     if not frame.heap:
-        figures = frame.device.figures
-        ooms = f" · out of memory {figures.torch_ooms}×" if figures.torch_ooms else ""
-        return Text(f" {format_count(figures.torch_allocs)} blocks given out · {room}{ooms}")
+        return Text(f" {format_count(frame.device.figures.torch_allocs)} blocks given out · {room}{ooms}")
     stats = frame.device.stats
     driver = format_seconds(stats.driver_ns / 1e9)
     if elapsed > 0 and not frame.process.simulated:  # simulated calls take no real time
@@ -175,7 +176,6 @@ def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
     placed = f"stitched {format_count(stats.place_stitch)} · extended {format_count(stats.place_extend)}"
     new = f"new memory {format_count(stats.place_grow)}"
     largest = f"largest {format_size(frame.largest)}"
-    ooms = f" · out of memory {stats.ooms}×" if stats.ooms else ""
     variants = [
         f" {placed} · {new} · driver {driver} · {largest} · {room}{ooms}",
         f" {placed} · driver {driver} · {largest} · {room}{ooms}",

@@ -19,12 +19,13 @@ def read_simulation(directory: str | None) -> dict[str, Any]:
     """What the files say that processes leave when they end by themselves, summed over the processes:
     `unfilled_calls` by name; `data_dependent`, launches of kernels whose results have a size that depends on data;
     `value_reads`, unknown values that the program read, by their bytes; `flags`, how many of them were answered
-    with yes to end a loop, after how many reads, and how many checks were taken to hold. `unknown` is what the run cannot tell."""
+    with yes to end a loop, after how many reads, and how many checks were taken to hold. `unknown` is what the run
+    cannot tell."""
     calls: Counter[str] = Counter()
     shapes: Counter[str] = Counter()
     reads: Counter[str] = Counter()
     flags = {"after": 0, "answered": 0, "held": 0}
-    for content in _contents(directory):
+    for _, content in _contents(directory):
         try:
             calls.update({name: int(n) for name, n in content["unfilled"].items() if name not in HARMLESS})
             shapes.update({name: int(n) for name, n in content["data_dependent"].items()})
@@ -44,12 +45,14 @@ def read_simulation(directory: str | None) -> dict[str, Any]:
     return found | {"unknown": [*ALWAYS, *([sentence] if sentence else [])]}
 
 
-def _contents(directory: str | None) -> list[Any]:
+def _contents(directory: str | None) -> list[tuple[int, Any]]:
+    """Process id and content of each file that is whole."""
     contents = []
     for path in sorted(glob.glob(os.path.join(glob.escape(directory), "sim-*.json"))) if directory else ():
         try:
             with open(path, encoding="utf-8") as file:
-                contents.append(json.load(file))
+                pid = int(os.path.basename(path)[len("sim-") : -len(".json")])
+                contents.append((pid, json.load(file)))
         except (OSError, ValueError):
             continue  # the process was killed while it wrote
     return contents
@@ -70,15 +73,10 @@ def foreign_bytes(directory: str | None) -> dict[int, int | None]:
     """Process id -> what the simulator had held by "another process" (a fault on demand; else nothing). A process
     that was killed leaves no figure."""
     found: dict[int, int | None] = {}
-    if directory is None:
-        return found
-    for path in glob.glob(os.path.join(glob.escape(directory), "sim-*.json")):
+    for pid, content in _contents(directory):
         try:
-            with open(path, encoding="utf-8") as file:
-                devices = json.load(file)["devices"]
-            pid = int(os.path.basename(path)[len("sim-") : -len(".json")])
-            found[pid] = max((int(device["foreign_bytes"]) for device in devices), default=0)
-        except (OSError, ValueError, KeyError, TypeError):
+            found[pid] = max((int(device["foreign_bytes"]) for device in content["devices"]), default=0)
+        except (ValueError, KeyError, TypeError):
             continue
     return found
 

@@ -132,18 +132,27 @@ def _held_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
         rows.append(("held at peak", f"{format_size(reserved)}{of_total} in calls to the driver"))
         return rows
     used = format_percent(1 - device["waste_ratio"])
-    rows.append(("held at peak", f"{format_size(reserved)}{of_total}, {used} of it in use ({format_size(live)})"))
+    # The peaks of both may lie apart; the causes are of the moment when most was held first.
+    apart = abs(reserved - live - _unused(waste)) > reserved // 100
+    most, then = ("at most ", ", when that was held first") if apart else ("", "")
+    rows.append(
+        ("held at peak", f"{format_size(reserved)}{of_total}, {most}{used} of it in use ({format_size(live)})")
+    )
     if device["counted_by"] == "torch":
         idle = format_size(waste["external_bytes"])
-        rows.append(("cached at peak", f"{idle} that PyTorch held and no tensor used: reusable, or scattered"))
+        rows.append(("cached at peak", f"{idle} that PyTorch held and no tensor used{then}: reusable, or scattered"))
         return rows
     causes = [
         ("rounding", waste["internal_bytes"]),
         ("free but scattered", waste["external_bytes"]),
         ("waiting on another stream", waste["stream_held_bytes"]),
     ]
-    rows.append(("waste at peak", " · ".join(f"{name} {format_size(size)}" for name, size in causes)))
+    rows.append(("waste at peak", " · ".join(f"{name} {format_size(size)}" for name, size in causes) + then))
     return rows
+
+
+def _unused(waste: dict[str, int]) -> int:
+    return waste["internal_bytes"] + waste["external_bytes"] + waste["stream_held_bytes"]
 
 
 def _heap_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:

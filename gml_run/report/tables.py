@@ -9,7 +9,7 @@ from typing import Any
 
 from gml_run.analysis.steps import FEWEST
 from gml_run.report.lines import line_text
-from gml_run.report.verdict import OOM_KINDS, peak_device
+from gml_run.report.verdict import OOM_KINDS, distinct_ooms, peak_device
 from gml_run.units import format_count, format_percent, format_seconds, format_size
 
 PLACEMENTS = {
@@ -122,11 +122,16 @@ def _processes(report: dict[str, Any]) -> Table:
                     format_percent(device["waste_ratio"]),
                     _step_time(device),
                     format_count(device["allocs"]),
-                    format_count(device["ooms"]),
+                    format_count(_failures(report, process, device)),
                 )
             )
     heads = ("process", "device", "peak held", "peak in use", "waste", "step p50", "requests", "out of memory")
     return Table("Processes", heads, rows, _imbalance(report))
+
+
+def _failures(report: dict[str, Any], process: dict[str, Any], device: dict[str, Any]) -> int:
+    place = (process["pid"], device["index"])
+    return sum(1 for oom in distinct_ooms(report) if (oom["pid"], oom["device"]) == place)
 
 
 def _step_time(device: dict[str, Any]) -> str:

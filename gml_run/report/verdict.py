@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gml_run.analysis.oom import SAME_NS
 from gml_run.units import format_percent, format_size
 
 OOM_KINDS = {
@@ -18,7 +19,6 @@ OOM_KINDS = {
 }
 
 _NOTHING = {"peak_reserved_bytes": 0, "waste_ratio": 0.0}  # of a report whose processes have no device
-_SAME_NS = 1_000_000_000  # a second request of the same size within this time is the same failure
 
 
 def verdict_of(report: dict[str, Any]) -> str:
@@ -42,7 +42,7 @@ def distinct_ooms(report: dict[str, Any]) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for oom in report["ooms"]:
         again = kept and all(oom[key] == kept[-1][key] for key in ("pid", "device", "request_bytes", "kind"))
-        if again and oom["time_ns"] - kept[-1]["time_ns"] < _SAME_NS:
+        if again and oom["time_ns"] - kept[-1]["time_ns"] < SAME_NS:
             kept[-1] = oom
         else:
             kept.append(oom)

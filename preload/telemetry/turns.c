@@ -28,6 +28,7 @@ static void start_over(gml_turns *turns, gml_device_block *block, uint64_t swing
     turns->since = turns->most_since = 0;
     turns->patience = FIRST_PATIENCE;
     gml_telemetry_set(&block->step_count, 0);
+    gml_telemetry_set(&block->step_low_bytes, 0);
 }
 
 static void end_step(gml_turns *turns, gml_device_block *block, uint64_t low, uint64_t now_ns)

@@ -8,12 +8,15 @@ from telemetry_files import device, oom, write_process
 from test_report import GIB, HEAP, MIB, report_of
 
 from gml_run._abi import OomRecord
-from gml_run.analysis.oom import classify, smaller_batch, top_sizes
+from gml_run.analysis.frame import make_frame
+from gml_run.analysis.oom import classify, failure_count, smaller_batch, top_sizes
 from gml_run.config import Allocator, Goal, RunOptions
 from gml_run.launch.process import Ending
+from gml_run.live.line import format_line
 from gml_run.report.identity import alloc_conf, git_commit
 from gml_run.report.summary import format_summary
 from gml_run.report.tables import rank_lines, report_tables
+from gml_run.telemetry.reader import TelemetryReader
 
 
 def record(**fields):
@@ -31,7 +34,7 @@ FULL = {
 
 
 def test_batch_by_what_stays_between_steps():
-    full = record(**FULL, step_low_bytes=19 * GIB)
+    full = record(**FULL, step_low_bytes=19 * GIB, step_count=2)
     assert classify(full).kind == "full"
     # 60 GiB of room for 63 GiB that go with the batch.
     assert smaller_batch(full, "full") == (
@@ -40,20 +43,22 @@ def test_batch_by_what_stays_between_steps():
 
 
 def test_batch_before_the_first_step_is_a_lower_bound():
-    text = smaller_batch(record(**FULL), "full")
+    text = smaller_batch(record(**FULL, step_low_bytes=19 * GIB), "full")
     assert text.startswith("at least 4 % less") and "not known" in text
 
 
 def test_no_batch_is_small_enough():
     fixed = record(
-        **{**FULL, "live_bytes": 79 * GIB, "reserved_bytes": 79 * GIB, "free_bytes": 0}, step_low_bytes=79 * GIB
+        **{**FULL, "live_bytes": 79 * GIB, "reserved_bytes": 79 * GIB, "free_bytes": 0},
+        step_low_bytes=79 * GIB,
+        step_count=2,
     )
     assert smaller_batch(fixed, "full") == "no batch is small enough: 79 GiB stay between steps"
 
 
 def test_under_a_limit_the_limit_counts():
     limited = record(request_bytes=2 * GIB, live_bytes=9 * GIB, reserved_bytes=9 * GIB, free_bytes=70 * GIB,
-                     total_bytes=80 * GIB, step_low_bytes=2 * GIB)  # fmt: skip
+                     total_bytes=80 * GIB, step_low_bytes=2 * GIB, step_count=9)  # fmt: skip
     assert classify(limited, 10 * GIB).kind == "limit"
     assert smaller_batch(limited, "limit", 10 * GIB).startswith("a batch at least 12 % smaller")
 
@@ -61,6 +66,19 @@ def test_under_a_limit_the_limit_counts():
 @pytest.mark.parametrize("kind", ["fragmentation", "stream", "refused", "impossible"])
 def test_no_word_on_the_batch_where_it_is_not_the_point(kind):
     assert smaller_batch(record(**FULL), kind) == ""
+
+
+def test_pytorchs_second_try_is_the_same_failure(tmp_path):
+    def at(second, request=4 * GIB, where=0):
+        return oom(**{**FULL, "request_bytes": request}, time_ns=int(second * 1e9), device=where)
+
+    failures = [at(1), at(1.1), at(3), at(3.1, GIB), at(3.1, where=1)]
+    devices = {0: device(**HEAP), 1: device(**HEAP)}
+    write_process(tmp_path, counters={"served_calls": 9}, devices=devices, ooms=failures)
+    (process,) = TelemetryReader(str(tmp_path)).read()
+    assert [failure_count(process, index) for index in (0, 1, 2)] == [3, 1, 0]
+    line = format_line(make_frame([process.only(process.devices[0])], 0), 12)
+    assert " · peak 26 GiB (3.8 % of it waste) · " in line and line.endswith(" · out of memory 3×")
 
 
 def test_top_sizes():

@@ -125,9 +125,9 @@ def test_summary_of_an_observed_allocator_that_ran_out(tmp_path):
         "gml-run · python train.py · 42.2 s · exit 1",
         "  device         NVIDIA H100 80GB HBM3, 80 GiB",
         "  allocator      the program's own allocator",
-        "  held at peak   78 GiB of 80 GiB, 64.1 % of it in use (50 GiB)",
-        "  cached at peak 30 GiB that PyTorch held and no tensor used: reusable, or",
-        "                 scattered",
+        "  held at peak   78 GiB of 80 GiB, at most 64.1 % of it in use (50 GiB)",
+        "  cached at peak 30 GiB that PyTorch held and no tensor used, when that was held",
+        "                 first: reusable, or scattered",
         "  outside        1 GiB of the device: context, libraries, other processes",
         "  out of memory  fragmentation",
         "                 4 GiB did not fit although 29 GiB was held and unused in",
@@ -146,7 +146,7 @@ def test_several_ranks(tmp_path):
             tmp_path, pid=100 + rank, rank=rank, counters={"served_calls": 9}, devices={rank: device(**fields)}
         )
     lines = format_summary(report_of(tmp_path), "gml-runs/x", 80)
-    assert "  held at peak   28 GiB of 80 GiB, 89.3 % of it in use (25 GiB)" in lines
+    assert "  held at peak   28 GiB of 80 GiB, at most 89.3 % of it in use (25 GiB)" in lines
     assert "                 rank 0, device 0: 26 GiB held, 96.2 % in use" in lines
     assert "                 rank 2, device 2: 28 GiB held, 89.3 % in use" in lines
 
