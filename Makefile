@@ -16,6 +16,8 @@ for d in distributions():
         print(d.metadata["Name"] + "==" + d.version)
 endef
 export KEEP
+# Processes that the Python tests share; each may run PyTorch twice, about 2 GiB.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 # Build tools from the environment come first on PATH.
 RUN     := PATH="$(dir $(abspath $(PY))):$$PATH"
 SOURCES := $(shell find preload -type f) pyproject.toml
@@ -61,7 +63,7 @@ test-c: setup
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j 2
 
 test-python: setup
-	@$(RUN) $(PY) -m pytest tests
+	@$(RUN) $(PY) -m pytest -n $(WORKERS) tests
 
 test-mutants: setup ## plant bugs in the allocator; each must make its test fail
 	@$(RUN) $(PY) tests/mutants/run.py --build $(BUILD)

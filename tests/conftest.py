@@ -3,7 +3,7 @@
 
 import signal
 
-pytest_plugins = ["launcher_fixtures"]
+pytest_plugins = ["launcher_fixtures", "parallel"]
 
 # A suite that is started in the background inherits an ignored SIGINT, and every program under test would
 # ignore ^C too: each begins as it would in a terminal.

@@ -27,7 +27,7 @@ def served(report: dict) -> int:
 def test_torch_compile(tmp_path: Path) -> None:
     cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
     out, report = gml(tmp_path / "run", sys.executable, str(PROGRAMS / "compiled.py"), **cache)
-    assert out.splitlines() == ["(64, 512)", "(64, 512)", "(80, 512)"]
+    assert out.splitlines() == ["(64, 512)", "(64, 512)", "(80, 512)", "trained 2 steps"]
     assert served(report) > 0
 
 
@@ -67,14 +67,11 @@ def unfilled(run: Path) -> list[str]:
 
 
 def test_recurrent_networks(tmp_path: Path) -> None:
-    program = str(PROGRAMS / "recurrent.py")
-    out, report = gml(tmp_path / "run", sys.executable, program)
+    out, report = gml(tmp_path / "run", sys.executable, str(PROGRAMS / "recurrent.py"))
     dtypes = ("float32", "float16", "bfloat16")
     kinds = [f"{kind} {dtype} 96 48" for kind in ("LSTM", "GRU", "RNN") for dtype in dtypes]
     assert out.splitlines() == [*kinds, "projected 16", "autocast (5, 2, 48)", "ctc (50, 4, 20)"]
     assert served(report) > 1000 and unfilled(tmp_path / "run") == []
-    again, _ = gml(tmp_path / "observed", "--observe", sys.executable, program)
-    assert again == out
 
 
 def test_ranks_exchange_what_is_small(tmp_path: Path) -> None:
@@ -86,12 +83,11 @@ def test_ranks_exchange_what_is_small(tmp_path: Path) -> None:
 
 
 def test_several_devices_in_one_process(tmp_path: Path) -> None:
-    for devices in (2, 4):
-        words = (sys.executable, str(PROGRAMS / "ranks.py"), "replicas")
-        out, report = gml(tmp_path / f"run{devices}", *words, GML_SIM_DEVICES=str(devices))
-        assert out.splitlines()[-1] == str([0.0, 1.0 * devices, 2.0 * devices, *map(float, range(8))])
-        used = [device for process in report["processes"] for device in process["devices"]]
-        assert len([device for device in used if device["peak_live_bytes"]]) == devices
+    words = (sys.executable, str(PROGRAMS / "ranks.py"), "replicas")
+    out, report = gml(tmp_path / "run", *words, GML_SIM_DEVICES="4")
+    assert out.splitlines()[-1] == str([0.0, 4.0, 8.0, *map(float, range(8))])
+    used = [device for process in report["processes"] for device in process["devices"]]
+    assert len([device for device in used if device["peak_live_bytes"]]) == 4
 
 
 def test_real_libraries(tmp_path: Path) -> None:

@@ -34,16 +34,16 @@ for rank in ranks:
 def test_eight_ranks_under_the_dock_take_less_than_one_percent_of_a_core(env, tmp_path):
     command = [*GML_RUN, "--simulate", "h100", PY, "-c", RANKS]
     with TerminalRun(command, 24, 80, env, tmp_path) as view:
-        view.wait_for("of 80 GiB held", 30)
-        view.wait_for("fullest of 8", 30)
+        view.wait_for("of 80 GiB held")
+        view.wait_for("fullest of 8")
         for _ in range(40):
             view.pump()
         before, begin = processor_seconds(view.pid), time.monotonic()
         shown = len(view.raw)
-        while time.monotonic() - begin < 12:
+        while time.monotonic() - begin < 6:
             view.pump(0.2)
         share = (processor_seconds(view.pid) - before) / (time.monotonic() - begin)
-        assert view.raw.count(b"steps/s", shown) >= 30, "it was painted about four times a second"
+        assert view.raw.count(b"steps/s", shown) >= 12, "it was painted, about four times a second"
         # The claim (below 1 % of a core) is a benchmark's; this catches a loop that does not rest.
         assert share < 0.05, f"{100 * share:.2f} % of a core"
 
@@ -56,17 +56,17 @@ sys.exit(done.returncode)
 """
 
 
-def test_a_report_of_ten_million_events_is_read_in_little_memory(tmp_path):
+def test_a_report_of_a_million_events_is_read_in_little_memory(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc")
     assert compiler, "a C compiler is needed to build this project"
     program = tmp_path / "churn"
     subprocess.run([compiler, "-O2", "-o", program, PROGRAMS / "churn.c"], check=True)
     environ = run_environment()
     run = subprocess.run(
-        [*GML_RUN, "-q", "--simulate", "h100", "-o", str(tmp_path / "run"), str(program), "5000000"],
+        [*GML_RUN, "-q", "--simulate", "h100", "-o", str(tmp_path / "run"), str(program), "500000"],
         env=environ, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    assert (run.returncode, run.stdout) == (0, "5000000\n"), run.stderr
+    assert (run.returncode, run.stdout) == (0, "500000\n"), run.stderr
     size = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert size < 2 * MIB, "a run directory stays small, however long the run"
     for words in (["--json"], ["--html", str(tmp_path / "page.html")], ["--md"], []):
@@ -78,4 +78,4 @@ def test_a_report_of_ten_million_events_is_read_in_little_memory(tmp_path):
         assert int(peak_kib) << 10 < 200 * MIB, words
         if words == ["--json"]:
             (device,) = json.loads(text)["processes"][0]["devices"]
-            assert device["allocs"] == 5_000_000 and device["frees"] >= 4_999_900
+            assert device["allocs"] == 500_000 and device["frees"] >= 499_900

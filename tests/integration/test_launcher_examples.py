@@ -4,11 +4,12 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
-from launcher import PROGRAMS, ROOT, TerminalRun
+from launcher import GML_RUN, PROGRAMS, ROOT, TerminalRun, environment
 
 from gml_run.cli.app import _COMMANDS
 from gml_run.cli.run import run
@@ -23,11 +24,10 @@ DATA = COMMANDS
 FAKE = PROGRAMS / "fake_gpu.py"
 
 
-@pytest.fixture
-def shell(env, tmp_path):
-    """A folder as the examples assume it: a script, two runs, and the commands on PATH."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, libraries):
+    """A folder as the examples assume it: a script and two runs; and the commands on PATH."""
+    folder, tools = tmp_path_factory.mktemp("examples"), tmp_path_factory.mktemp("bin")
     scripts = {
         "gml-run": f'exec {sys.executable} -m gml_run "$@"',
         "python": f'exec {sys.executable} "$@"',
@@ -36,20 +36,28 @@ def shell(env, tmp_path):
     for name, line in scripts.items():
         (tools / name).write_text(f"#!/bin/sh\n{line}\n")
         (tools / name).chmod(0o755)
-    environ = {**env, "PATH": f"{tools}:{os.environ['PATH']}"}
+    environ = environment(libraries, PATH=f"{tools}:{os.environ['PATH']}")
     script = f"""import os, runpy, sys
 sys.argv = [{str(FAKE)!r}, '0.3']
 if 'GML_RUN_DIR' in os.environ:  # not without a driver
     runpy.run_path({str(FAKE)!r}, run_name='__main__')
 """
-    (tmp_path / "train.py").write_text(script)
+    (folder / "train.py").write_text(script)
     for name in ("gml-runs/20260101-101500-train-1f2e", "gml-runs/main"):
         done = subprocess.run(
             ["gml-run", "-q", "--simulate", "h100", "-o", name, "python", "train.py"],
-            env=environ, cwd=tmp_path, executable=str(tools / "gml-run"), timeout=60, capture_output=True,
+            env=environ, cwd=folder, executable=str(tools / "gml-run"), timeout=60, capture_output=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-    os.symlink("main", tmp_path / "gml-runs" / "latest")
+    os.symlink("main", folder / "gml-runs" / "latest")
+    return folder, environ
+
+
+@pytest.fixture
+def shell(template, tmp_path):
+    """The environment of the examples, with a copy of their folder in tmp_path."""
+    folder, environ = template
+    shutil.copytree(folder, tmp_path, symlinks=True, dirs_exist_ok=True)
     return environ
 
 
@@ -66,7 +74,7 @@ def test_every_command_has_examples():
 @pytest.mark.parametrize(("name", "example"), CASES, ids=[example for _, example in CASES])
 def test_example(shell, tmp_path, name, example):
     if example == "gml-run top":  # the only one that wants a terminal
-        with TerminalRun([str(tmp_path / "bin" / "gml-run"), "top"], env=shell, cwd=tmp_path) as view:
+        with TerminalRun([*GML_RUN, "top"], env=shell, cwd=tmp_path) as view:
             view.wait_for("of 80 GiB held")
             view.send(b"q")
             assert view.finish() == 0

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from launcher import GML_RUN, PROGRAMS, environment, is_running, shell_code, wait_until
+from launcher import GML_RUN, PATIENCE, PROGRAMS, environment, is_running, shell_code, wait_until
 
 PY = sys.executable
 SIMULATE = ("--simulate", "h100")
@@ -180,11 +180,13 @@ class TestOutput:
         assert done.stdout == data and done.stderr == b"child error"
 
     def test_a_child_that_leaves_a_daemon_does_not_hold_us(self, env, tmp_path):
-        start = time.monotonic()
         with open(tmp_path / "out", "wb") as out:
-            words = ["sh", "-c", "sleep 5 & exit 0"]
-            done = subprocess.run([*GML_RUN, "-q", *SIMULATE, *words], env=env, cwd=tmp_path, stdout=out, stderr=out)
-        assert done.returncode == 0 and time.monotonic() - start < 4
+            words = ["sh", "-c", "sleep 600 & echo $! > daemon; exit 0"]
+            done = subprocess.run(
+                [*GML_RUN, "-q", *SIMULATE, *words], env=env, cwd=tmp_path, stdout=out, stderr=out, timeout=PATIENCE
+            )
+        os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)  # it is there still
+        assert done.returncode == 0
 
     def test_a_full_stderr_does_not_stop_the_summary_of_a_quiet_run(self, env, tmp_path):
         reader, writer = os.pipe()
@@ -199,7 +201,7 @@ class TestOutput:
             cwd=tmp_path,
             stderr=writer,
             stdout=subprocess.PIPE,
-            timeout=10,
+            timeout=PATIENCE,
         )
         os.close(reader)
         os.close(writer)
@@ -215,26 +217,26 @@ class TestOutput:
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
     def test_sent_to_us_alone_it_reaches_the_program_once(self, env, tmp_path, number):
-        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10")
+        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60")
         process.send_signal(number)
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert out == "SEEN 1\n" and process.returncode == 42
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
     def test_sent_to_the_group_it_reaches_the_program_once(self, env, tmp_path, number):
-        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10", start_new_session=True)
+        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60", start_new_session=True)
         os.killpg(process.pid, number)
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert out == "SEEN 1\n" and process.returncode == 42
 
     @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
     def test_a_shells_background_job_may_handle_what_it_was_started_to_ignore(self, env, tmp_path, group):
         process, _ = begin(
-            env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10", start_new_session=True,
+            env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60", start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         )  # fmt: skip
         (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert out == "SEEN 1\n" and process.returncode == 42
 
     def test_what_the_program_ignores_too_ends_nobody(self, env, tmp_path):
@@ -244,22 +246,22 @@ class TestSignals:
         )  # fmt: skip
         time.sleep(1)
         process.send_signal(signal.SIGHUP)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
     def test_sent_to_each_process_as_batch_systems_do(self, env, tmp_path):
-        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "10", start_new_session=True)
+        process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60", start_new_session=True)
         for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
             try:
                 if os.getpgid(pid) == process.pid:
                     os.kill(pid, signal.SIGUSR1)
             except OSError:
                 pass
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert out == "SEEN 1\n" and process.returncode == 42
 
     def test_timeout_ends_the_program(self, env, tmp_path):
         done = subprocess.run(
-            ["timeout", "1", *GML_RUN, "-q", *SIMULATE, "sleep", "30"], env=env, cwd=tmp_path, timeout=15
+            ["timeout", "1", *GML_RUN, "-q", *SIMULATE, "sleep", "30"], env=env, cwd=tmp_path, timeout=PATIENCE
         )
         assert done.returncode == 124
 
@@ -268,7 +270,8 @@ class TestSignals:
         previous = signal.signal(signal.SIGUSR2, lambda number, frame: got.append(number))
         try:
             code = "import os, signal, time; os.kill(os.getppid(), signal.SIGUSR2); time.sleep(0.3)"
-            done = subprocess.run([*GML_RUN, "-q", *SIMULATE, PY, "-c", code], env=env, cwd=tmp_path, timeout=15)
+            command = [*GML_RUN, "-q", *SIMULATE, PY, "-c", code]
+            done = subprocess.run(command, env=env, cwd=tmp_path, timeout=PATIENCE)
         finally:
             signal.signal(signal.SIGUSR2, previous)
         assert got == [signal.SIGUSR2] and done.returncode == 0
@@ -283,11 +286,11 @@ class TestSignals:
         assert child in members
         process.kill()
         process.wait()
-        assert wait_until(lambda: not any(is_running(pid) for pid in members), 4)
+        assert wait_until(lambda: not any(is_running(pid) for pid in members), 30)
 
     def test_nobody_is_left_after_an_ordinary_end(self, env, tmp_path):
         process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "0", start_new_session=True)
-        process.communicate(timeout=15)
+        process.communicate(timeout=PATIENCE)
         left = [name for name in os.listdir("/proc") if name.isdigit() and _group(int(name)) == process.pid]
         assert [pid for pid in left if is_running(int(pid))] == []
 
@@ -309,22 +312,21 @@ class TestNesting:
 
 
 class TestCost:
-    def test_start_up(self, gml):
-        """The whole of `gml-run -q true`, the best of five: the machine may be busy."""
-        times = []
-        for _ in range(5):
-            start = time.monotonic()
-            assert gml("-q", *SIMULATE, "true").returncode == 0
-            times.append(time.monotonic() - start)
-        # What starting costs is measured by `make bench-startup`; this catches a heavy import on the way.
-        assert min(times) < 0.6, times
+    """What starting takes is measured by `make bench-startup`; what it imports decides it."""
 
-    def test_no_typer_rich_or_pydantic_on_the_launch_path(self, gml, env):
-        code = f"{PY} -X importtime -m gml_run -q --simulate h100 true"
-        done = subprocess.run(code.split(), env=env, capture_output=True, cwd=str(PROGRAMS), text=True)
-        loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-        assert done.returncode == 0 and "gml_run" in loaded
-        assert loaded.isdisjoint({"typer", "rich", "pydantic", "psutil", "subprocess", "cuda"})
+    def imported(self, env, *words):
+        done = subprocess.run(
+            [PY, "-X", "importtime", *words], env=env, capture_output=True, cwd=str(PROGRAMS), text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.count("|") == 2}
+
+    def test_the_launch_path_imports_little(self, env, tmp_path):
+        before = self.imported(env, "-c", "pass")
+        added = self.imported(env, "-m", "gml_run", "-q", *SIMULATE, "-o", str(tmp_path / "run"), "true") - before
+        added -= {"org", "org.python", "org.python.core"}  # the module copy looks for Jython
+        assert {name.split(".")[0] for name in added} - sys.stdlib_module_names == {"gml_run"}
+        assert added.isdisjoint({"subprocess", "asyncio", "argparse", "importlib.metadata", "multiprocessing"})
 
 
 def test_shell_code_reads_signals():

@@ -10,26 +10,41 @@ import time
 from pathlib import Path
 
 import pytest
-from launcher import GML_RUN, PROGRAMS, TerminalRun, wait_until
+from launcher import GML_RUN, PATIENCE, PROGRAMS, TerminalRun
 
 PY = sys.executable
 DOCKED = [*GML_RUN, "--simulate", "h100"]
 FAKE = str(PROGRAMS / "fake_gpu.py")
-# Shares figures as the preloaded library would, then runs the code given to the test.
+# Shares figures as the preloaded library would, and goes on with the code of the test once the dock is there: it
+# has taken lines of the terminal. The code waits for what is to happen, too, and not for a time; `stopped` is so
+# when the test has made the file "stop".
 UNDER_DOCK = """
-import sys, time
+import os, sys, time
+
+def until(condition, seconds={patience}):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+
+def lines():
+    return os.get_terminal_size(2).lines
+
+def stopped():
+    return os.path.exists("stop")
+
 sys.argv = ["fake_gpu.py", "0"]
 sys.path.insert(0, {folder!r})
 import fake_gpu
+whole = lines()
 fake_gpu.share_once()
-time.sleep(0.6)
+until(lambda: lines() < whole)
 """
 
 
 def program(tmp_path, code):
     """A script whose GPU memory is on show while it runs `code`."""
     script = tmp_path / "program.py"
-    script.write_text(UNDER_DOCK.format(folder=str(PROGRAMS)) + code)
+    script.write_text(UNDER_DOCK.format(folder=str(PROGRAMS), patience=PATIENCE) + code)
     return [*DOCKED, PY, str(script)]
 
 
@@ -44,34 +59,34 @@ def dock_top(run):
 class TestPicture:
     @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (40, 120)])
     def test_lines(self, env, tmp_path, rows, columns):
-        with TerminalRun([*DOCKED, PY, FAKE, "4"], rows, columns, env, tmp_path) as run:
-            run.wait_for(r"gml-run · vms")
+        title = "── gml-run · vms · balanced · simulated h100"
+        with TerminalRun([*DOCKED, PY, FAKE, "60"], rows, columns, env, tmp_path) as run:
+            run.wait_for(title + r" [▁▂▃▄▅▆▇█]+ ─+ 10 steps/s · [0-9.]+ m?s ──")
             run.wait_for(r"step 12")
             top = dock_top(run)
             assert top == rows - 5
             lines = run.lines()
-            title = "── gml-run · vms · balanced · simulated h100"
-            assert re.match(title + r" [▁▂▃▄▅▆▇█]+ ─+ 10 steps/s · [0-9.]+ m?s ──", lines[top])
             assert "of 80 GiB held" in lines[top + 1] and "█" in lines[top + 1] and "│" in lines[top + 1]
             assert "peak 22 GiB" in lines[top + 2] or "│ 22 GiB" in lines[top + 2]
             assert lines[top + 3].startswith(" waste: rounding 8 MiB")
             assert lines[top + 4].startswith(" stitched ")
             assert all(len(line) < columns for line in lines[top:])
             assert any(re.match(r"step \d+", line) for line in lines[:top])
+            (tmp_path / "stop").touch()
             assert run.finish() == 0
             assert dock_top(run) is None
             assert not any("of 80 GiB held" in line and "█" in line for line in run.history())
 
     def test_no_colours_when_asked(self, env, tmp_path):
-        with TerminalRun([*DOCKED, PY, FAKE, "2"], env={**env, "NO_COLOR": "1"}, cwd=tmp_path) as run:
+        with TerminalRun([*DOCKED, PY, FAKE, "60"], env={**env, "NO_COLOR": "1"}, cwd=tmp_path) as run:
             run.wait_for("of 80 GiB held")
             assert b"\x1b[32m" not in run.raw
-        with TerminalRun([*DOCKED, PY, FAKE, "2"], env=env, cwd=tmp_path) as run:
+        with TerminalRun([*DOCKED, PY, FAKE, "60"], env=env, cwd=tmp_path) as run:
             run.wait_for("of 80 GiB held")
             assert b"\x1b[32m" in run.raw
 
     def test_ascii_where_the_locale_says_so(self, env, tmp_path):
-        with TerminalRun([*DOCKED, PY, FAKE, "2"], env={**env, "LANG": "C", "LC_ALL": "C"}, cwd=tmp_path) as run:
+        with TerminalRun([*DOCKED, PY, FAKE, "60"], env={**env, "LANG": "C", "LC_ALL": "C"}, cwd=tmp_path) as run:
             run.wait_for("of 80 GiB held")
             assert run.raw.isascii()
 
@@ -126,10 +141,14 @@ class TestChildsOutput:
             assert [line.split()[1] for line in run.history() if line.startswith("line ")] == [*map(str, range(850))]
 
     def test_progress_bar(self, env, tmp_path):
-        code = "from tqdm import tqdm\nfor _ in tqdm(range(30), ncols=60): time.sleep(0.05)\nprint('end')\n"
+        code = (
+            "from tqdm import tqdm\n"
+            "for n in tqdm(range(30), ncols=60): time.sleep(0.05), n == 20 and until(stopped)\n"
+        )
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for(r"\d+%\|.*/30")
-            assert dock_top(run) == 19
+            run.until(lambda: dock_top(run) == 19)
+            (tmp_path / "stop").touch()
             assert run.finish() == 0
             bars = [line for line in run.history() if "/30" in line]
             assert len(bars) == 1 and bars[0].startswith("100%")
@@ -157,11 +176,10 @@ class TestChildsOutput:
             assert sum(line.replace(" ", "") == "漢red" for line in run.history()) == 8
 
     def test_clearing_the_screen_leaves_our_lines(self, env, tmp_path):
-        code = "print('\\x1b[2J\\x1b[Hclean', flush=True)\ntime.sleep(1.5)\n"
+        code = "print('\\x1b[2J\\x1b[Hclean', flush=True)\nuntil(stopped)\n"
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("^clean")
-            run.wait_for("── gml-run")
-            assert dock_top(run) == 19
+            run.until(lambda: dock_top(run) == 19)
 
     def test_the_last_words_before_a_crash(self, env, tmp_path):
         code = "print('x' * 5000 + 'LAST', flush=True)\nimport os; os.kill(os.getpid(), 9)\n"
@@ -177,32 +195,31 @@ class TestTerminal:
             "import os, signal\n"
             "show = lambda *_: print('size', *os.get_terminal_size(), flush=True)\n"
             "signal.signal(signal.SIGWINCH, show); show()\n"
-            "end = time.monotonic() + 4\n"
-            "while time.monotonic() < end: time.sleep(0.05)\n"
+            "until(stopped)\n"
         )
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("size 80 19")
             run.resize(30, 100)
             run.wait_for("size 100 25")
-            assert wait_until(lambda: run.pump() and dock_top(run) == 25, 5)
+            run.until(lambda: dock_top(run) == 25)
             run.resize(11, 100)
             run.wait_for("size 100 11")
-            assert wait_until(lambda: run.pump() and dock_top(run) is None, 5)
+            run.until(lambda: dock_top(run) is None)
 
     def test_full_screen_programs_get_the_whole_terminal(self, env, tmp_path):
         code = (
-            "import os\n"
-            "print('\\x1b[?1049h', end='', flush=True); time.sleep(0.8)\n"
-            "print('inside', os.get_terminal_size().lines, flush=True); time.sleep(0.8)\n"
-            "print('\\x1b[?1049l', end='', flush=True); time.sleep(0.8)\n"
-            "print('back', os.get_terminal_size().lines, flush=True); time.sleep(0.8)\n"
+            "print('\\x1b[?1049h', end='', flush=True); until(lambda: lines() == whole); time.sleep(0.5)\n"
+            "print('inside', lines(), flush=True); time.sleep(0.5)\n"
+            "print('\\x1b[?1049l', end='', flush=True); until(lambda: lines() < whole)\n"
+            "print('back', lines(), flush=True); until(stopped)\n"
         )
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("inside 24")
             position = run.raw.index(b"inside")
             assert b"GiB held" not in run.raw[run.raw.index(b"\x1b[?1049h") : position]
             run.wait_for("back 19")
-            assert wait_until(lambda: run.pump() and dock_top(run) == 19, 5)
+            run.until(lambda: dock_top(run) == 19)
+            (tmp_path / "stop").touch()
             assert run.finish() == 0
 
     @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 11)"])
@@ -233,7 +250,7 @@ class TestTerminal:
             assert any("seen 2" in line for line in run.history())
 
     def test_stop_and_continue_from_a_shell(self, env, tmp_path):
-        code = "print('ready', flush=True)\nfor n in range(40):\n    time.sleep(0.1)\nprint('done', flush=True)\n"
+        code = "print('ready', flush=True)\nuntil(stopped)\nprint('done', flush=True)\n"
         command = " ".join(f"'{word}'" for word in program(tmp_path, code))
         with TerminalRun(["bash", "--norc", "-i"], env={**env, "PS1": "prompt> "}, cwd=tmp_path) as run:
             run.wait_for("prompt>")
@@ -246,14 +263,15 @@ class TestTerminal:
             run.send(b"echo in-2-shell\n")
             run.wait_for("in-2-shell")
             run.send(b"fg\n")
-            assert wait_until(lambda: run.pump() and dock_top(run) == 19, 5)
+            run.until(lambda: dock_top(run) == 19)
+            (tmp_path / "stop").touch()
             run.wait_for("done")
             run.wait_for(r"prompt>$")
             run.send(b"echo code $?\n")
             run.wait_for("code 0")
 
     def test_terminated_from_outside(self, env, tmp_path):
-        code = "print('ready', flush=True)\ntime.sleep(30)\n"
+        code = "print('ready', flush=True)\nuntil(stopped)\n"
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("ready")
             time.sleep(0.3)
@@ -262,17 +280,18 @@ class TestTerminal:
             assert dock_top(run) is None
 
     def test_the_terminal_is_given_back_when_the_launcher_is_killed(self, env, tmp_path):
-        code = "print('ready', flush=True)\ntime.sleep(30)\n"
+        code = "print('ready', flush=True)\nuntil(stopped)\n"
         command = " ".join(f"'{word}'" for word in program(tmp_path, code))
-        shell = ["bash", "-c", f"stty -g > before; {command}; sleep 0.7; stty -g > after; echo END"]
+        given_back = 'for _ in {1..600}; do stty -g > after; cmp -s before after && break; sleep 0.1; done'
+        shell = ["bash", "-c", f"stty -g > before; {command}; {given_back}; echo END; read"]
         with TerminalRun(shell, env=env, cwd=tmp_path) as run:
             run.wait_for("ready")
             run.wait_for("── gml-run")
             (launcher,) = [int(pid) for pid in Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()]
             os.kill(launcher, signal.SIGKILL)
             run.wait_for("END")
+            run.until(lambda: run.raw.rindex(b"\x1b[r") > run.raw.rindex(b"\x1b[1;19r"))
         assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
-        assert run.raw.rindex(b"\x1b[r") > run.raw.rindex(b"\x1b[1;19r")
 
     @pytest.mark.parametrize("to_group", [False, True])
     def test_signals_from_outside_come_once(self, env, tmp_path, to_group):
@@ -302,19 +321,20 @@ class TestRegionsOfTheChild:
             "for n in range(30):\n"
             "    out(f'line {n}\\r\\n')\n"
             "    out(f'\\x1b7\\x1b[{rows};1Hbar {n}\\x1b8')\n"
-            "    time.sleep(0.03)\n"
+            "    time.sleep(0.03), n == 15 and until(lambda: os.path.exists('seen'))\n"
             "out(f'\\x1b7\\x1b[r\\x1b[{rows};1H\\x1b[K\\x1b8')\n"
-            "time.sleep(3)\n"
+            "until(stopped)\n"
         )
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
-            run.wait_for("bar 1")
-            assert dock_top(run) is None
+            run.wait_for("bar 15")
+            run.until(lambda: dock_top(run) is None)
+            (tmp_path / "seen").touch()
             run.wait_for("line 29")
-            run.wait_for("── gml-run")  # and back again
-            assert dock_top(run) == 19
+            run.until(lambda: dock_top(run) == 19)  # and back again
             found = [line for line in run.history() if line.startswith("line ")]
             assert found == [f"line {n}" for n in range(30)]
-            run.finish()
+            (tmp_path / "stop").touch()
+            assert run.finish() == 0
 
     def test_what_clears_resizes_and_is_no_text(self, env, tmp_path):
         """Clearing, other bytes than UTF-8, half sequences and a change of size, all at once."""
@@ -324,7 +344,7 @@ class TestRegionsOfTheChild:
             "    os.write(1, b'\\x1b[2J\\x1b[H' if n % 7 == 0 else b'\\xff\\xfe\\x1b[')\n"
             "    time.sleep(0.05)\n"
             "    os.write(1, b'32m' + '漢字'.encode() + b' %d\\x1b[0m\\r\\n' % n)\n"
-            "time.sleep(2)\n"
+            "until(stopped)\n"
         )
         with TerminalRun(program(tmp_path, code), env=env, cwd=tmp_path) as run:
             run.wait_for("── gml-run")
@@ -332,7 +352,7 @@ class TestRegionsOfTheChild:
             run.wait_for(r"字 \d")
             run.resize(20, 70)
             run.wait_for(r"字 39")
-            run.wait_for("── gml-run")
-            assert dock_top(run) == 15
+            run.until(lambda: dock_top(run) == 15)
             assert all("漢" not in line for line in run.lines()[15:])
+            (tmp_path / "stop").touch()
             assert run.finish() == 0

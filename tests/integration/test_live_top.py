@@ -37,7 +37,7 @@ def test_full_screen(running, env, tmp_path, rows, columns):
             assert word in text
         assert all(len(line) <= columns for line in view.lines())
         before = view.lines()[0]
-        assert wait_until(lambda: view.pump() and view.lines()[0] != before, 5)
+        view.until(lambda: view.lines()[0] != before)
         view.send(b" ")
         view.send(b"?")
         view.send(b"q")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real PyTorch on the simulated GPU: which allocator it gets, and that our figures are its own."""
 
+import functools
 import json
 
 import pytest
@@ -9,14 +10,24 @@ from shim import run_program
 from gml_run._abi import STEP_SOURCES
 
 
-def run_torch(folder, variation="", **variables):
-    run = run_program("torch_small.py", variation, folder=folder, **variables)
-    assert run.code == 0, run.stderr
-    return json.loads(run.stdout.splitlines()[-1]), run
+@pytest.fixture(scope="module")
+def run_torch(tmp_path_factory):
+    """What the program said, and its run; one run for all tests that ask for the same."""
+
+    @functools.cache
+    def made(variation, variables):
+        run = run_program("torch_small.py", variation, folder=tmp_path_factory.mktemp("torch"), **dict(variables))
+        assert run.code == 0, run.stderr
+        return json.loads(run.stdout.splitlines()[-1]), run
+
+    def ask(variation="", **variables):
+        return made(variation, tuple((name, value) for name, value in variables.items() if value is not None))
+
+    return ask
 
 
-def test_tensors_are_served(tmp_path):
-    said, run = run_torch(tmp_path, GML_CHECK="1")
+def test_tensors_are_served(run_torch):
+    said, run = run_torch(GML_CHECK="1")
     process, device = run.process, run.process.devices[0]
     assert said["backend"] == "cudaMallocAsync"
     assert said["environment"] is None  # the program's own environment is left alone
@@ -29,8 +40,8 @@ def test_tensors_are_served(tmp_path):
 
 
 @pytest.mark.parametrize("allocator", ["native", "expandable"])
-def test_observed_peaks_are_pytorchs_own(allocator, tmp_path):
-    said, run = run_torch(tmp_path, GML_ALLOCATOR=allocator)
+def test_observed_peaks_are_pytorchs_own(allocator, run_torch):
+    said, run = run_torch(GML_ALLOCATOR=allocator)
     process, figures = run.process, run.process.devices[0].figures
     assert said["backend"] == "native"
     assert process.counters.reporter_seen == process.counters.torch_seen == 1
@@ -42,37 +53,37 @@ def test_observed_peaks_are_pytorchs_own(allocator, tmp_path):
 
 
 @pytest.mark.parametrize(("setting", "segments_reach_us"), [(None, True), ("expandable_segments:True", False)])
-def test_observe_leaves_the_users_settings(setting, segments_reach_us, tmp_path):
-    said, run = run_torch(tmp_path, GML_ALLOCATOR="observe", PYTORCH_CUDA_ALLOC_CONF=setting)
+def test_observe_leaves_the_users_settings(setting, segments_reach_us, run_torch):
+    said, run = run_torch(GML_ALLOCATOR="observe", PYTORCH_CUDA_ALLOC_CONF=setting)
     figures = run.process.devices[0].figures
     assert figures.torch_peak_reserved_bytes == said["peak_reserved"]
     assert (figures.peak_driver_live_bytes == said["peak_reserved"]) == segments_reach_us
     assert run.process.counters.backend_dropped == 0
 
 
-def test_a_setting_of_the_scripts_is_replaced_and_said(tmp_path):
-    said, run = run_torch(tmp_path, "sets-expandable")
+def test_a_setting_of_the_scripts_is_replaced_and_said(run_torch):
+    said, run = run_torch("sets-expandable")
     assert said["backend"] == "cudaMallocAsync"
     assert run.process.counters.backend_dropped == 1
     assert run.process.counters.served_calls > 1000
 
 
-def test_cuda_async_is_forwarded(tmp_path):
-    said, run = run_torch(tmp_path, GML_ALLOCATOR="cuda-async")
+def test_cuda_async_is_forwarded(run_torch):
+    said, run = run_torch(GML_ALLOCATOR="cuda-async")
     assert said["backend"] == "cudaMallocAsync"
     assert run.process.counters.served_calls == 0 and run.process.counters.forwarded_calls > 1000
 
 
 @pytest.mark.parametrize(("allocator", "intercept"), [("raw", None), ("vms", "uncached")])
-def test_without_pytorchs_cache(allocator, intercept, tmp_path):
-    said, run = run_torch(tmp_path, GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept)
+def test_without_pytorchs_cache(allocator, intercept, run_torch):
+    said, run = run_torch(GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept)
     assert said["backend"] == "native" and said["peak_reserved"] == 0
     served, forwarded = run.process.counters.served_calls, run.process.counters.forwarded_calls
     assert (served > 1000) == (allocator == "vms") and (forwarded > 1000) == (allocator == "raw")
 
 
-def test_segments_are_served(tmp_path):
-    said, run = run_torch(tmp_path, GML_INTERCEPT="segments")
+def test_segments_are_served(run_torch):
+    said, run = run_torch(GML_INTERCEPT="segments")
     assert said["backend"] == "native"
     assert 0 < run.process.counters.served_calls < 500
     assert run.process.devices[0].stats.peak_live_bytes == said["peak_reserved"]
@@ -90,9 +101,9 @@ def test_segments_are_served(tmp_path):
         ("cuda-async", None, 2),
     ],
 )
-def test_out_of_memory_is_recorded(allocator, intercept, source, tmp_path):
+def test_out_of_memory_is_recorded(allocator, intercept, source, run_torch):
     size = 10 << 30
-    said, run = run_torch(tmp_path, "oom", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept, GML_SIM_MEMORY=str(size))
+    said, run = run_torch("oom", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept, GML_SIM_MEMORY=str(size))
     assert "out of memory" in said["oom"]
     record = run.process.ooms[-1]
     # What holds most: the blocks that the program kept asking for.
@@ -104,30 +115,30 @@ def test_out_of_memory_is_recorded(allocator, intercept, source, tmp_path):
     assert record.total_bytes == size and record.free_bytes < 1 << 30
 
 
-@pytest.mark.parametrize("allocator", ["vms", "native", "raw"])
-def test_training_steps_are_found(allocator, tmp_path):
-    _, run = run_torch(tmp_path, GML_ALLOCATOR=allocator)
+@pytest.mark.parametrize("setting", [{"GML_CHECK": "1"}, {"GML_ALLOCATOR": "native"}, {"GML_ALLOCATOR": "raw"}])
+def test_training_steps_are_found(setting, run_torch):
+    _, run = run_torch(**setting)
     (device,) = run.process.devices
     assert device.figures.step_count == len(device.step_times_ns) == 30
     assert STEP_SOURCES[device.figures.step_source][0] == "GRADIENTS"
     assert device.step_times_ns[:2] == (0, 0) and min(device.step_times_ns[2:]) > 0
 
 
-def test_reports_reach_pytorchs_profiler_too(tmp_path):
-    said, run = run_torch(tmp_path, "profile", GML_ALLOCATOR="native")
+def test_reports_reach_pytorchs_profiler_too(run_torch):
+    said, run = run_torch("profile", GML_ALLOCATOR="native")
     assert said["profiled"] >= 5 * (4 << 20)
     assert run.process.counters.reporter_seen == 1
 
 
-def test_captured_allocations_are_the_drivers(tmp_path):
-    _, run = run_torch(tmp_path, "graph", GML_CHECK="1")
+def test_captured_allocations_are_the_drivers(run_torch):
+    _, run = run_torch("graph", GML_CHECK="1")
     counters = run.process.counters
     assert counters.captures == 1 and counters.forwarded_calls > 0 and counters.degraded == 0
     assert counters.served_calls > 1000
 
 
-def test_limit_is_an_ordinary_out_of_memory(tmp_path):
-    said, run = run_torch(tmp_path, "oom", GML_LIMIT="3GiB")
+def test_limit_is_an_ordinary_out_of_memory(run_torch):
+    said, run = run_torch("oom", GML_LIMIT="3GiB")
     assert "out of memory" in said["oom"]
     assert run.process.devices[0].stats.peak_reserved_bytes <= 3 << 30
     assert said["free"] <= 3 << 30

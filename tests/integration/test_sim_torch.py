@@ -77,62 +77,6 @@ def test_a_call_without_outputs_stops_a_strict_run() -> None:
     assert run.returncode == -6 and "is not simulated" in run.stderr, run.stderr
 
 
-DISTRIBUTED = """
-import os, time, torch, torch.distributed as dist
-from torch import nn
-from torch.distributed.fsdp import fully_shard
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("nccl")
-plain = nn.Sequential(nn.Linear(256, 256), nn.Linear(256, 256)).cuda()
-ddp = nn.parallel.DistributedDataParallel(plain)
-sharded = nn.Sequential(*[nn.Linear(256, 256) for _ in range(3)]).cuda()
-for layer in sharded:
-    fully_shard(layer)
-fully_shard(sharded)
-for model in (ddp, sharded):
-    optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(3):
-        model(torch.randn(4, 256, device="cuda")).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-torch.cuda.synchronize()
-time.sleep(0.1)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()} trained\\n", end="", flush=True)  # one write under -u
-dist.destroy_process_group()
-"""
-
-
-def test_two_ranks_on_two_devices(tmp_path: Path) -> None:
-    script = tmp_path / "ranks.py"
-    script.write_text(DISTRIBUTED)
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    run = simulate(launch, GML_SIM_DEVICES="2", OMP_NUM_THREADS="1")
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert "rank 0 of 2 trained" in run.stdout and "rank 1 of 2 trained" in run.stdout
-
-
-COMPILED = """
-import time, torch
-from torch import nn
-model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64)).cuda()
-compiled, optimizer = torch.compile(model), torch.optim.AdamW(model.parameters())
-for _ in range(2):
-    compiled(torch.randn(8, 64, device="cuda")).sum().backward()
-    optimizer.step()
-torch.cuda.synchronize()
-time.sleep(0.1)
-print("compiled")
-"""
-
-
-def test_torch_compile(tmp_path: Path) -> None:
-    native = find_native()
-    assert native is not None and native.simulated
-    cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
-    run = simulate(["-c", COMPILED], TRITON_LIBCUDA_PATH=str(Path(native.simulated[1]).parent), **cache)
-    assert (run.returncode, run.stdout.strip()) == (0, "compiled"), run.stderr[-3000:]
-
-
 def test_convolutions_and_attention_take_virtual_time() -> None:
     """As many operations as the sizes say: forward once, and once for either gradient."""
     found = last_json(simulate([str(PROGRAMS / "virtual_time.py"), str(0.4 * 989.4)]))

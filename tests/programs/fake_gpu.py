@@ -2,6 +2,8 @@
 """Stands in for a program under the preloaded library: writes telemetry of a growing heap.
 
 usage: fake_gpu.py SECONDS [EXIT_CODE]
+
+It ends early once the working directory holds a file named "stop".
 """
 
 import mmap
@@ -84,7 +86,7 @@ def main():
     with open(telemetry_path(), "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         end = time.monotonic() + seconds
         step = 1
-        while time.monotonic() < end:
+        while time.monotonic() < end and not os.path.exists("stop"):
             step += 1
             data = telemetry_bytes(pid=os.getpid(), devices=block(step), counters={"served_calls": step})
             start = _abi.DEVICE_OFFSET

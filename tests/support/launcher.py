@@ -22,6 +22,8 @@ import pyte
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"
 GML_RUN = [sys.executable, "-m", "gml_run"]
+# Seconds until what must happen is given up. It tells a hang from a busy machine, and says nothing about speed.
+PATIENCE = 60.0
 
 
 def make_libraries(folder: Path) -> Path:
@@ -46,7 +48,8 @@ def environment(libraries: Path, **more: str) -> dict[str, str]:
         TERM="xterm-256color",
         LANG="C.UTF-8",
     )
-    environ.pop("NO_COLOR", None)
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):  # the last two come from a parallel run of the tests
+        environ.pop(name, None)
     return {**environ, **more}
 
 
@@ -63,7 +66,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_until(condition, seconds: float = 10.0) -> bool:
+def wait_until(condition, seconds: float = PATIENCE) -> bool:
     """Polls; False when it did not become true in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -157,7 +160,7 @@ class TerminalRun:
         above = ["".join(line[column].data for column in columns).rstrip() for line in self.screen.history.top]
         return above + self.lines()
 
-    def wait_for(self, pattern: str, seconds: float = 15.0) -> re.Match[str]:
+    def wait_for(self, pattern: str, seconds: float = PATIENCE) -> re.Match[str]:
         """Until the screen shows the pattern."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -170,7 +173,14 @@ class TerminalRun:
         assert match, f"{pattern!r} is not on the screen:\n" + "\n".join(self.lines())
         return match
 
-    def finish(self, seconds: float = 20.0) -> int:
+    def until(self, condition, seconds: float = PATIENCE) -> None:
+        """Until something is so on the screen: a look may come in the middle of a picture."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            going = self.pump() and time.monotonic() < deadline
+            assert going or condition(), "this is on the screen:\n" + "\n".join(self.lines())
+
+    def finish(self, seconds: float = PATIENCE) -> int:
         """Until the command has ended; its code as a shell shows it."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from launcher import GML_RUN, environment, make_libraries
+from launcher import GML_RUN, PATIENCE, environment, make_libraries
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,7 @@ def env(libraries):
 def gml(env, tmp_path):
     """Runs gml-run with pipes; options and command are the arguments."""
 
-    def run(*words, timeout=30, **kw):
+    def run(*words, timeout=2 * PATIENCE, **kw):
         kw.setdefault("env", env)
         kw.setdefault("cwd", tmp_path)
         kw.setdefault("stdin", subprocess.DEVNULL if "input" not in kw else None)

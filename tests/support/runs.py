@@ -93,6 +93,6 @@ def python(path: Path, *arguments: str) -> list[str]:
 
 def at_once(tasks: Mapping[str, Callable[[], Run]]) -> dict[str, Run]:
     """Two runs at a time: a simulated run is mostly one busy thread."""
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(1 if "PYTEST_XDIST_WORKER" in os.environ else 2) as pool:
         futures = {name: pool.submit(task) for name, task in tasks.items()}
         return {name: future.result() for name, future in futures.items()}
