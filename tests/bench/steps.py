@@ -30,7 +30,7 @@ def true_steps(script: Path, ended: Run) -> int:
     if "backward(" not in script.read_text():
         return 0
     said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith(b"{")]
-    counts = [int(each["steps"]) for each in said if "steps" in each]
+    counts = [int(each[name]) for name in ("optimizer_steps", "steps") for each in said if name in each]
     if not counts:
         raise SystemExit(f"steps: {script} printed no number of steps, and ended with {ended.code}:\n{ended.stderr}")
     return counts[0]

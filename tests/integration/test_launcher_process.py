@@ -331,3 +331,9 @@ class TestCost:
 
 def test_shell_code_reads_signals():
     assert shell_code(-9) == 137 and shell_code(3) == 3
+
+
+def test_an_empty_command_is_told_as_such(gml):
+    done = gml("-q", "")
+    assert done.returncode == 127
+    assert done.stderr == b"gml-run: the command is empty; is a variable in it not set?\n"

@@ -2,6 +2,7 @@
 """A hyper-parameter search: thousands of small networks of random width and depth are trained a few steps each; the
 best few hundred stay (with their optimizers) until better ones take their place, the others go at once."""
 
+import json
 import random
 
 import torch
@@ -34,6 +35,7 @@ class Trial:
             loss.backward()
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
+        return steps
 
     def labels(self, device):
         return torch.zeros(self.batch, dtype=torch.long, device=device)
@@ -43,10 +45,10 @@ def main():
     rng = random.Random(8)
     torch.manual_seed(0)
     data = torch.randn(60000, FEATURES, device="cuda")
-    kept = []
+    kept, stepped = [], 0
     for _ in range(TRIALS):
         trial = Trial(rng)
-        trial.train(data, rng.randint(1, 3))
+        stepped += trial.train(data, rng.randint(1, 3))
         if len(kept) < POPULATION:
             kept.append(trial)
             continue
@@ -54,11 +56,12 @@ def main():
         if trial.score > kept[worst].score or rng.random() < 0.3:  # now and then a worse one, against stagnation
             kept[worst] = trial
         if rng.random() < 0.2:  # continue one of the kept
-            rng.choice(kept).train(data, 1)
+            stepped += rng.choice(kept).train(data, 1)
     with torch.inference_mode():
         votes = torch.zeros(4096, CLASSES, device="cuda")
         for trial in kept:
             votes += trial.net.eval()(data[:4096]).softmax(-1)
+    print(json.dumps({"optimizer_steps": stepped}))
     print_peaks(TRIALS)
 
 
