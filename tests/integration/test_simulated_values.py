@@ -60,3 +60,15 @@ def test_objects_between_ranks(tmp_path: Path) -> None:
             f"swapped: {[1.0 - rank] * 3}",
         ]
         assert sorted(line for owner, line in lines if owner == str(rank)) == sorted(both + own)
+
+
+def test_expandable_segments_start_without_a_warning(tmp_path: Path) -> None:
+    code = "import torch; torch.zeros(3, device='cuda')"
+    command = [sys.executable, "-m", "gml_run", "-q", "--simulate", "h100", "--allocator", "expandable"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "run"), sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

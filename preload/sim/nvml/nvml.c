@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
     __attribute__((visibility("default"))) int name params
 
 enum { NVML_SUCCESS = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6,
-       NVML_DRIVER_NOT_LOADED = 9 };
+       NVML_DRIVER_NOT_LOADED = 9, NVML_VERSION_MISMATCH = 25 };
 
 static struct {
     CUresult (*init)(unsigned);
@@ -24,6 +25,7 @@ static struct {
     CUresult (*name)(char *, int, CUdevice);
     CUresult (*uuid)(CUuuid *, CUdevice);
     CUresult (*total)(size_t *, CUdevice);
+    CUresult (*attribute)(int *, int, CUdevice);
     CUresult (*by_bus)(CUdevice *, const char *);
     size_t (*used)(int);
     size_t (*context)(int);
@@ -50,6 +52,7 @@ NVML(nvmlInit_v2, (void))
     find(library, "cuDeviceGetName", &driver.name);
     find(library, "cuDeviceGetUuid_v2", &driver.uuid);
     find(library, "cuDeviceTotalMem_v2", &driver.total);
+    find(library, "cuDeviceGetAttribute", &driver.attribute);
     find(library, "cuDeviceGetByPCIBusId", &driver.by_bus);
     find(library, "gml_sim_used_bytes", &driver.used);
     find(library, "gml_sim_context_bytes", &driver.context);
@@ -200,5 +203,29 @@ NVML(nvmlDeviceGetP2PStatus, (void *a, void *b, int index, int *out))
     (void)index;
     if (ordinal(a) < 0 || ordinal(b) < 0) return NVML_INVALID_ARGUMENT;
     *out = 0;
+    return NVML_SUCCESS;
+}
+
+/* Versions 2 and 3 of the documented structure, told by its first word: its size, and the version in the top byte. */
+struct fabric {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state; /* 0: not supported */
+    unsigned health;
+    unsigned char summary; /* since 3 */
+};
+
+/* Devices of Hopper's kind and later can be part of a fabric of NVLink switches; this one is in none. */
+NVML(nvmlDeviceGetGpuFabricInfoV, (void *handle, struct fabric *out))
+{
+    const unsigned second = offsetof(struct fabric, summary) | 2u << 24, third = sizeof(struct fabric) | 3u << 24;
+    int device = ordinal(handle), major = 0;
+    if (device < 0 || !out) return NVML_INVALID_ARGUMENT;
+    if (out->version != second && out->version != third) return NVML_VERSION_MISMATCH;
+    if (driver.attribute) driver.attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    if (major < 9) return NVML_NOT_SUPPORTED;
+    memset(out->cluster, 0, (out->version & 0xffffff) - offsetof(struct fabric, cluster));
     return NVML_SUCCESS;
 }
