@@ -63,3 +63,8 @@ void sim_addresses_give_locked(uintptr_t va, size_t bytes)
     if (class < CLASSES) kept[class].at[kept[class].count++] = va;
     else munmap((void *)va, bytes);
 }
+
+bool sim_addresses_keeps(size_t bytes)
+{
+    return bytes / SIM_CHUNK < CLASSES;
+}

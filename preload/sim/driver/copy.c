@@ -140,5 +140,7 @@ CUresult sim_fill_locked(struct sim_ctx *ctx, const struct sim_op *op)
 
 CUresult sim_touch_locked(struct sim_ctx *ctx, const struct sim_op *op)
 {
-    return check_locked(ctx, op->u.touch.va, op->u.touch.bytes, false, "library work");
+    const uintptr_t va = op->u.touch.va;
+    if (sim_stale_locked(va)) return sim_ctx_fault_locked(ctx, "library work after the free", va, op->u.touch.bytes);
+    return check_locked(ctx, va, op->u.touch.bytes, false, "library work");
 }

@@ -26,7 +26,7 @@ GML_SIM_EXPORT void gml_sim_ledger(size_t *handles, size_t *reservations, size_t
 GML_SIM_EXPORT void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t stream);
 
 /* For the simulated runtime and libraries. `gml_sim_touch` has a library's work on a stream touch memory:
- * device memory without access there is an illegal access; what is no device memory is passed over. */
+ * device memory without access, and what was device memory once, is an illegal access; other memory is passed over. */
 GML_SIM_EXPORT int gml_sim_touch(const void *pointer, size_t bytes, void *stream);
 GML_SIM_EXPORT _Atomic uint64_t *gml_sim_counter(const char *name);
 GML_SIM_EXPORT void gml_sim_stub(const char *name, int has_outputs);

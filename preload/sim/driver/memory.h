@@ -78,22 +78,28 @@ struct sim_map {
 struct sim_page {
     struct sim_range *range;
     struct sim_map *map;
+    unsigned char was; /* device memory before: SIM_WAS_*; looked at where no range is */
 };
+
+enum { SIM_WAS_NOT, SIM_WAS_GIVEN_BACK, SIM_WAS_KEPT }; /* to the host, or kept for later allocations */
 
 /* Host address space (addresses.c): 0 when there is none. */
 uintptr_t sim_addresses_map(size_t bytes, size_t align, uintptr_t hint);
 uintptr_t sim_addresses_take_locked(size_t bytes);
 void sim_addresses_give_locked(uintptr_t va, size_t bytes);
+bool sim_addresses_keeps(size_t bytes); /* given ones of this size stay reserved */
 /* Reserves host address space (PROT_NONE) and a range over it. `hint` may be 0. */
 CUresult sim_range_new_locked(size_t bytes, size_t align, uintptr_t hint, enum sim_range_kind kind,
                               struct sim_range **out);
 void sim_range_free_locked(struct sim_range *range);
 struct sim_range *sim_range_first_locked(void);
-/* The page of an address; both members NULL where nothing is. */
+/* The page of an address; range and map are NULL where nothing is. */
 struct sim_page sim_page_locked(uintptr_t va);
 struct sim_range *sim_range_find_locked(uintptr_t va);
 CUresult sim_map_new_locked(uintptr_t va, struct sim_phys *phys, struct sim_map **out);
 void sim_map_free_locked(struct sim_map *map);
+/* The address was device memory once, and is nothing now. */
+bool sim_stale_locked(uintptr_t va);
 /* True when every byte of the range may be read, or written as well, by `device`. */
 bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device, bool write);
 

@@ -7,6 +7,7 @@
 #include "sim/driver/driver.h"
 #include "sim/driver/exports.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ static struct sim_page *page_slot(uintptr_t va, bool create)
 struct sim_page sim_page_locked(uintptr_t va)
 {
     struct sim_page *page = page_slot(va, false);
-    return page ? *page : (struct sim_page){NULL, NULL};
+    return page ? *page : (struct sim_page){NULL, NULL, SIM_WAS_NOT};
 }
 
 struct sim_range *sim_range_find_locked(uintptr_t va)
@@ -95,7 +96,12 @@ undo_range:
 
 void sim_range_free_locked(struct sim_range *range)
 {
-    for (size_t at = 0; at < range->va_bytes; at += SIM_CHUNK) page_slot(range->va + at, false)->range = NULL;
+    const bool keeps = kept_apart(range->kind) && sim_addresses_keeps(range->va_bytes);
+    for (size_t at = 0; at < range->va_bytes; at += SIM_CHUNK) {
+        struct sim_page *page = page_slot(range->va + at, false);
+        page->range = NULL;
+        page->was = keeps ? SIM_WAS_KEPT : SIM_WAS_GIVEN_BACK;
+    }
     give_addresses(range);
     reserved_bytes -= range->va_bytes;
     if (range->prev) range->prev->next = range->next;
@@ -125,6 +131,14 @@ void sim_map_free_locked(struct sim_map *map)
     map->phys->maps--;
     sim_phys_unref_locked(map->phys);
     free(map);
+}
+
+bool sim_stale_locked(uintptr_t va)
+{
+    const struct sim_page page = sim_page_locked(va);
+    if (page.range || page.was != SIM_WAS_GIVEN_BACK) return !page.range && page.was == SIM_WAS_KEPT;
+    /* The host may have put something else there since. */
+    return msync((void *)(va / 4096 * 4096), 4096, MS_ASYNC) != 0 && errno == ENOMEM;
 }
 
 bool sim_access_ok_locked(uintptr_t va, size_t bytes, int device, bool write)

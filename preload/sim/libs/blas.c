@@ -63,59 +63,76 @@ static int product(struct blas *blas, int64_t m, int64_t n, int64_t k, int64_t b
     return sim_library_product(blas->stream, m, n, k, batch) ? CUBLAS_EXECUTION_FAILED : CUBLAS_SUCCESS;
 }
 
+/* The operands of a product of matrices: types by their bytes, and what lies between those of a batch. */
+struct operands {
+    const void *a, *b;
+    void *c;
+    size_t width_a, width_b, width_c;
+    int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+    int transpose_a, transpose_b;
+};
+
 /* A product of nothing touches nothing. */
-static int product_of(struct blas *blas, int64_t m, int64_t n, int64_t k, int64_t batch, const void *a, const void *b,
-                      const void *c)
+static int product_of(struct blas *blas, int64_t m, int64_t n, int64_t k, int64_t batch, const struct operands *o)
 {
-    if (blas && m > 0 && n > 0 && k > 0 && batch > 0 && sim_library_operands(blas->stream, a, b, c))
+    const bool ta = o->transpose_a != 0, tb = o->transpose_b != 0;
+    const struct library_matrix matrices[] = {
+        {o->a, o->width_a, ta ? k : m, ta ? m : k, o->lda, batch, o->stride_a},
+        {o->b, o->width_b, tb ? n : k, tb ? k : n, o->ldb, batch, o->stride_b},
+        {o->c, o->width_c, m, n, o->ldc, batch, o->stride_c},
+    };
+    if (blas && m > 0 && n > 0 && k > 0 && sim_library_matrices(blas->stream, matrices, 3))
         return CUBLAS_EXECUTION_FAILED;
     return product(blas, m, n, k, batch);
 }
 
-/* Only the sizes, the matrices and the batch count matter; factors and strides are passed over. */
-#define GEMM(name)                                                                                        \
+/* Factors are passed over. */
+#define GEMM(name, width)                                                                                 \
     LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
                    const void *a, int lda, const void *b, int ldb, const void *beta, void *c, int ldc))   \
     {                                                                                                     \
-        (void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc;                     \
+        (void)alpha, (void)beta;                                                                          \
         COUNT(name);                                                                                      \
-        return product_of(blas, m, n, k, 1, a, b, c);                                                     \
+        const struct operands o = {a, b, c, width, width, width, lda, ldb, ldc, 0, 0, 0, ta, tb};         \
+        return product_of(blas, m, n, k, 1, &o);                                                          \
     }
-GEMM(cublasSgemm_v2)
-GEMM(cublasDgemm_v2)
-GEMM(cublasCgemm_v2)
-GEMM(cublasZgemm_v2)
-GEMM(cublasHgemm)
+GEMM(cublasSgemm_v2, 4)
+GEMM(cublasDgemm_v2, 8)
+GEMM(cublasCgemm_v2, 8)
+GEMM(cublasZgemm_v2, 16)
+GEMM(cublasHgemm, 2)
 
 #define GEMM_TYPED(name)                                                                                  \
     LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
                    const void *a, int type_a, int lda, const void *b, int type_b, int ldb,                \
                    const void *beta, void *c, int type_c, int ldc))                                       \
     {                                                                                                     \
-        (void)ta, (void)tb, (void)alpha, (void)type_a, (void)lda, (void)type_b, (void)ldb, (void)beta;    \
-        (void)type_c, (void)ldc;                                                                          \
+        (void)alpha, (void)beta;                                                                          \
         COUNT(name);                                                                                      \
-        return product_of(blas, m, n, k, 1, a, b, c);                                                     \
+        const struct operands o = {a, b, c, sim_library_width(type_a), sim_library_width(type_b),         \
+                                   sim_library_width(type_c), lda, ldb, ldc, 0, 0, 0, ta, tb};            \
+        return product_of(blas, m, n, k, 1, &o);                                                          \
     }
 GEMM_TYPED(cublasSgemmEx)
 GEMM_TYPED(cublasGemmEx)
 
-#define GEMM_STRIDED(name)                                                                                \
+#define GEMM_STRIDED(name, width)                                                                         \
     LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
                    const void *a, int lda, long long sa, const void *b, int ldb, long long sb,            \
                    const void *beta, void *c, int ldc, long long sc, int batch))                          \
     {                                                                                                     \
-        (void)ta, (void)tb, (void)alpha, (void)lda, (void)sa, (void)ldb, (void)sb, (void)beta, (void)ldc; \
-        (void)sc;                                                                                         \
+        (void)alpha, (void)beta;                                                                          \
         COUNT(name);                                                                                      \
-        return product_of(blas, m, n, k, batch, a, b, c);                                                          \
+        const struct operands o = {a, b, c, width, width, width, lda, ldb, ldc, sa, sb, sc, ta, tb};      \
+        return product_of(blas, m, n, k, batch, &o);                                                      \
     }
-GEMM_STRIDED(cublasSgemmStridedBatched)
-GEMM_STRIDED(cublasDgemmStridedBatched)
-GEMM_STRIDED(cublasCgemmStridedBatched)
-GEMM_STRIDED(cublasZgemmStridedBatched)
-GEMM_STRIDED(cublasHgemmStridedBatched)
+GEMM_STRIDED(cublasSgemmStridedBatched, 4)
+GEMM_STRIDED(cublasDgemmStridedBatched, 8)
+GEMM_STRIDED(cublasCgemmStridedBatched, 8)
+GEMM_STRIDED(cublasZgemmStridedBatched, 16)
+GEMM_STRIDED(cublasHgemmStridedBatched, 2)
 
+/* The matrices are named by arrays in device memory, which nobody reads here. */
 #define GEMM_ARRAYS(name)                                                                                 \
     LIBRARY(name, (struct blas * blas, int ta, int tb, int m, int n, int k, const void *alpha,            \
                    const void *a, int lda, const void *b, int ldb, const void *beta, void *c, int ldc,    \
@@ -136,8 +153,9 @@ LIBRARY(cublasGemmStridedBatchedEx,
          long long sa, const void *b, int type_b, int ldb, long long sb, const void *beta, void *c, int type_c, int ldc,
          long long sc, int batch))
 {
-    (void)ta, (void)tb, (void)alpha, (void)type_a, (void)lda, (void)sa, (void)type_b, (void)ldb, (void)sb;
-    (void)beta, (void)type_c, (void)ldc, (void)sc;
+    (void)alpha, (void)beta;
     COUNT(cublasGemmStridedBatchedEx);
-    return product_of(blas, m, n, k, batch, a, b, c);
+    const struct operands o = {a, b, c, sim_library_width(type_a), sim_library_width(type_b), sim_library_width(type_c),
+                               lda, ldb, ldc, sa, sb, sc, ta, tb};
+    return product_of(blas, m, n, k, batch, &o);
 }

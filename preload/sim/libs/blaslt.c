@@ -88,7 +88,9 @@ LIBRARY(cublasLtMatrixLayoutDestroy, (struct layout * layout))
 LIBRARY(cublasLtMatrixLayoutSetAttribute, (struct layout * layout, int attribute, const void *value, size_t bytes))
 {
     if (!layout || !value) return LT_INVALID_VALUE;
+    if (attribute == 1 && bytes == 4) memcpy(&layout->order, value, 4);
     if (attribute == 5 && bytes == 4) memcpy(&layout->batch, value, 4);
+    if (attribute == 6 && bytes == 8) memcpy(&layout->stride, value, 8);
     return LT_SUCCESS;
 }
 
@@ -132,16 +134,28 @@ LIBRARY(cublasLtMatmulAlgoCheck, (void *handle, struct descriptor *d, struct lay
     return LT_SUCCESS;
 }
 
+/* By columns or, in order 1, by rows; of the tiled orders the first byte counts. */
+static struct library_matrix matrix(const void *at, const struct layout *l)
+{
+    enum { COLUMNS, ROWS };
+    struct library_matrix m = {at, sim_library_width(l->type), (int64_t)l->rows, (int64_t)l->columns, l->leading,
+                               l->batch, l->stride};
+    if (l->order == ROWS) m.rows = (int64_t)l->columns, m.columns = (int64_t)l->rows;
+    else if (l->order != COLUMNS) m.width = 0;
+    return m;
+}
+
 LIBRARY(cublasLtMatmul,
         (void *handle, struct descriptor *d, const void *alpha, const void *a, struct layout *la, const void *b,
          struct layout *lb, const void *beta, const void *c, struct layout *lc, void *e, struct layout *le,
          const void *algorithm, void *workspace, size_t workspace_bytes, void *stream))
 {
-    (void)handle, (void)alpha, (void)lb, (void)beta, (void)c, (void)lc, (void)algorithm, (void)workspace;
-    (void)workspace_bytes;
+    (void)handle, (void)alpha, (void)beta, (void)c, (void)lc, (void)algorithm;
     COUNT(cublasLtMatmul);
-    if (!d || !la || !le) return LT_INVALID_VALUE;
-    if (le->rows && le->columns && sim_library_operands(stream, a, b, e)) return LT_EXECUTION_FAILED;
+    if (!d || !la || !lb || !le) return LT_INVALID_VALUE;
+    const struct library_matrix matrices[] = {matrix(a, la), matrix(b, lb), matrix(e, le)};
+    if (le->rows && le->columns && sim_library_matrices(stream, matrices, 3)) return LT_EXECUTION_FAILED;
+    if (workspace_bytes && sim_library_touch(stream, workspace, workspace_bytes)) return LT_EXECUTION_FAILED;
     int64_t k = (int64_t)(d->transpose_a ? la->rows : la->columns);
     int result = sim_library_product(stream, (int64_t)le->rows, (int64_t)le->columns, k, le->batch);
     return result ? LT_EXECUTION_FAILED : LT_SUCCESS;

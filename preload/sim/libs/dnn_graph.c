@@ -34,6 +34,8 @@ enum {
     CONVOLUTION_BWD_FILTER_DY = 717,
     GRAPH_OPERATIONS = 801,
     TENSOR_DIMENSIONS = 902,
+    VARIANT_DATA_POINTERS = 1001,
+    VARIANT_WORKSPACE = 1003,
     ENGINE_GRAPH = 1300,
     ENGINE_WORKSPACE = 1301,
     ENGINE_SM_COUNT = 1306,
@@ -52,6 +54,8 @@ struct descriptor {
     double elements, first, rows, columns; /* of a tensor: its elements, and the first and last two dimensions */
     double output, depth; /* of an operation: elements that are computed, and products that are added up in each */
     double operations;    /* of an operation, and of what is made of it */
+    const void **pointers; /* of a variant pack: tensors, and the workspace */
+    size_t count;
 };
 
 LIBRARY(cudnnBackendCreateDescriptor, (int type, struct descriptor **out))
@@ -65,6 +69,7 @@ LIBRARY(cudnnBackendCreateDescriptor, (int type, struct descriptor **out))
 
 LIBRARY(cudnnBackendDestroyDescriptor, (struct descriptor * descriptor))
 {
+    if (descriptor) free(descriptor->pointers);
     free(descriptor);
     return DNN_SUCCESS;
 }
@@ -117,12 +122,24 @@ static void refer(struct descriptor *d, int name, int64_t count, struct descript
     d->operations = 2 * d->depth * d->output;
 }
 
+static int add_pointers(struct descriptor *d, int64_t count, const void *const *pointers)
+{
+    const void **grown = realloc(d->pointers, (d->count + (size_t)count) * sizeof *grown);
+    if (!grown) return DNN_ALLOC_FAILED;
+    memcpy(grown + d->count, pointers, (size_t)count * sizeof *grown);
+    d->pointers = grown;
+    d->count += (size_t)count;
+    return DNN_SUCCESS;
+}
+
 LIBRARY(cudnnBackendSetAttribute,
         (struct descriptor * descriptor, int name, int type, int64_t count, const void *values))
 {
-    enum { TYPE_INT64 = 3, TYPE_DESCRIPTOR = 15 };
+    enum { TYPE_INT64 = 3, TYPE_POINTER = 6, TYPE_DESCRIPTOR = 15 };
     if (!descriptor) return DNN_BAD_PARAM;
     if (count < 1 || !values) return DNN_SUCCESS;
+    if (type == TYPE_POINTER && (name == VARIANT_DATA_POINTERS || name == VARIANT_WORKSPACE))
+        return add_pointers(descriptor, count, values);
     if (type == TYPE_INT64 && name == TENSOR_DIMENSIONS) set_dimensions(descriptor, count, values);
     struct descriptor *const *to = values;
     if (type == TYPE_DESCRIPTOR && to[0]) refer(descriptor, name, count, to);
@@ -167,8 +184,11 @@ LIBRARY(cudnnBackendGetAttribute,
 
 LIBRARY(cudnnBackendExecute, (struct dnn * dnn, struct descriptor *plan, struct descriptor *variants))
 {
-    (void)variants;
     COUNT(cudnnBackendExecute);
     if (!dnn || !plan) return DNN_BAD_PARAM;
+    /* Sizes are not kept: the first byte of each tensor counts. Numbers of the host stand among them as well. */
+    for (size_t i = 0; variants && i < variants->count; i++)
+        if (variants->pointers[i] && sim_library_touch(dnn->stream, variants->pointers[i], 1))
+            return DNN_EXECUTION_FAILED;
     return sim_library_work(dnn->stream, plan->operations) ? DNN_EXECUTION_FAILED : DNN_SUCCESS;
 }

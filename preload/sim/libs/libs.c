@@ -34,11 +34,29 @@ int sim_library_touch(void *stream, const void *pointer, size_t bytes)
     return drv->touch ? drv->touch(pointer, bytes, stream) : 0;
 }
 
-int sim_library_operands(void *stream, const void *a, const void *b, const void *c)
+int sim_library_matrices(void *stream, const struct library_matrix *matrix, size_t count)
 {
-    int result = sim_library_touch(stream, a, 1);
-    if (!result) result = sim_library_touch(stream, b, 1);
-    return result ? result : sim_library_touch(stream, c, 1);
+    int result = 0;
+    for (size_t i = 0; i < count && !result; i++) {
+        const struct library_matrix *m = &matrix[i];
+        if (!m->at || m->rows < 1 || m->columns < 1 || m->batch < 1) continue;
+        int64_t elements = (m->columns - 1) * m->leading + m->rows + (m->batch - 1) * m->stride;
+        size_t bytes = elements > 0 && m->leading >= 0 && m->stride >= 0 ? (size_t)elements * m->width : 0;
+        result = sim_library_touch(stream, m->at, bytes ? bytes : 1);
+    }
+    return result;
+}
+
+size_t sim_library_width(int type)
+{
+    switch (type) {
+    case 3: case 8: case 28: case 29: return 1; /* 8-bit integers and floats */
+    case 2: case 14: return 2;                  /* half, bfloat16 */
+    case 0: case 6: case 10: return 4;          /* float, pairs of halves, 32-bit integers */
+    case 1: case 4: return 8;                   /* double, complex */
+    case 5: return 16;
+    default: return 0;
+    }
 }
 
 int sim_library_new(void **out, size_t bytes)

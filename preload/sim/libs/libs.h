@@ -21,8 +21,17 @@ int sim_library_launch(void *stream);
 int sim_library_product(void *stream, int64_t m, int64_t n, int64_t k, int64_t batch);
 /* Work of so many operations (a multiplication and an addition are two). */
 int sim_library_work(void *stream, double operations);
-/* The work touches these matrices: one whose memory is not mapped for the device is an illegal access. */
-int sim_library_operands(void *stream, const void *a, const void *b, const void *c);
+/* A matrix that work touches, column by column; `stride` elements from one of a batch to the next. */
+struct library_matrix {
+    const void *at;
+    size_t width; /* bytes of an element; 0: not known, its first byte counts */
+    int64_t rows, columns, leading, batch, stride;
+};
+
+/* The work touches these matrices: memory without access for the device, or freed, is an illegal access. */
+int sim_library_matrices(void *stream, const struct library_matrix *matrix, size_t count);
+/* Bytes of an element of cudaDataType_t; 0 for a type that is not known. */
+size_t sim_library_width(int type);
 /* The work touches these bytes; not 0: they are device memory without access. */
 int sim_library_touch(void *stream, const void *pointer, size_t bytes);
 /* A zeroed object of a library; handles of the libraries are plain memory. */

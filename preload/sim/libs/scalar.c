@@ -9,18 +9,6 @@
 SIM_EXPORT cudaError_t cudaMemsetAsync(void *memory, int value, size_t count, cudaStream_t stream);
 SIM_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 
-/* Bytes of a result of cudaDataType_t: real and complex floats, doubles, halves, bfloat16. */
-static size_t width(int type)
-{
-    switch (type) {
-    case 2: case 14: return 2;
-    case 0: case 6: case 15: return 4;
-    case 1: case 4: return 8;
-    case 5: return 16;
-    default: return 0;
-    }
-}
-
 static int reduce(struct blas *blas, int n, const void *x, const void *y, void *result, size_t bytes)
 {
     if (!blas) return CUBLAS_NOT_INITIALIZED;
@@ -54,7 +42,7 @@ LIBRARY(cublasDotEx, (struct blas * blas, int n, const void *x, int type_x, int 
 {
     (void)type_x, (void)step_x, (void)type_y, (void)step_y, (void)execution;
     COUNT(cublasDotEx);
-    return reduce(blas, n, x, y, result, width(type));
+    return reduce(blas, n, x, y, result, sim_library_width(type));
 }
 
 /* Norms and sums are real, also of complex vectors; an index of 0 means an empty vector. */
