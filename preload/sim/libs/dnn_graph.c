@@ -35,7 +35,6 @@ enum {
     GRAPH_OPERATIONS = 801,
     TENSOR_DIMENSIONS = 902,
     VARIANT_DATA_POINTERS = 1001,
-    VARIANT_WORKSPACE = 1003,
     ENGINE_GRAPH = 1300,
     ENGINE_WORKSPACE = 1301,
     ENGINE_SM_COUNT = 1306,
@@ -54,7 +53,7 @@ struct descriptor {
     double elements, first, rows, columns; /* of a tensor: its elements, and the first and last two dimensions */
     double output, depth; /* of an operation: elements that are computed, and products that are added up in each */
     double operations;    /* of an operation, and of what is made of it */
-    const void **pointers; /* of a variant pack: tensors, and the workspace */
+    const void **pointers; /* of a variant pack: tensors */
     size_t count;
 };
 
@@ -138,7 +137,7 @@ LIBRARY(cudnnBackendSetAttribute,
     enum { TYPE_INT64 = 3, TYPE_POINTER = 6, TYPE_DESCRIPTOR = 15 };
     if (!descriptor) return DNN_BAD_PARAM;
     if (count < 1 || !values) return DNN_SUCCESS;
-    if (type == TYPE_POINTER && (name == VARIANT_DATA_POINTERS || name == VARIANT_WORKSPACE))
+    if (type == TYPE_POINTER && name == VARIANT_DATA_POINTERS) /* the workspace has no bytes: it may be anywhere */
         return add_pointers(descriptor, count, values);
     if (type == TYPE_INT64 && name == TENSOR_DIMENSIONS) set_dimensions(descriptor, count, values);
     struct descriptor *const *to = values;

@@ -164,7 +164,7 @@ static void test_a_graph_of_tensors(void)
     CHECK_EQUAL(cudnnBackendCreateDescriptor(VARIANTS, &good), 0);
     CHECK_EQUAL(cudnnBackendCreateDescriptor(VARIANTS, &bad), 0);
     CHECK_EQUAL(cudnnBackendSetAttribute(good, POINTERS, VOID_PTR, 3, pointers), 0);
-    CHECK_EQUAL(cudnnBackendSetAttribute(good, WORKSPACE, VOID_PTR, 1, &pointers[2]), 0);
+    CHECK_EQUAL(cudnnBackendSetAttribute(good, WORKSPACE, VOID_PTR, 1, &stale[1]), 0); /* of no bytes */
     CHECK_EQUAL(cudnnBackendSetAttribute(bad, POINTERS, VOID_PTR, 2, stale), 0);
     CHECK_EQUAL(outcome(cudnnBackendExecute(dnn, plan, good)), 0);
     CHECK_EQUAL(outcome(cudnnBackendExecute(dnn, plan, bad)), CUDA_ERROR_ILLEGAL_ADDRESS);
