@@ -16,11 +16,14 @@ from gml_run.launch.process import Ending, ending_of, spawn
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
 from gml_run.launch.witness import Witness
+from gml_run.live.dock import SMALLEST_ROWS
 from gml_run.live.line import LineSchedule, format_line
 from gml_run.live.watch import Show, Sink, Watch
 
 if TYPE_CHECKING:
     from gml_run.live.full import FullScreen
+
+_SMALLEST_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ class Launch:
 
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
     """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
+    if directory is not None and launch.options.live in (Live.DOCK, Live.SCREEN) and not launch.options.quiet:
+        complain(
+            f"--live {launch.options.live}: not possible here, it needs a terminal of {SMALLEST_ROWS} rows and "
+            f"{_SMALLEST_COLUMNS} columns for output and errors, in the foreground; a line now and then instead"
+        )
     watch = Watch(directory, _show_lines(launch.options), sinks=launch.sinks)
     _look_around(launch.options, directory, watch)
     if launch.options.step is not None and not launch.options.quiet:
@@ -68,7 +76,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     from gml_run.launch.job import start_job
     from gml_run.launch.relay import Relay
     from gml_run.launch.terminal import Terminal
-    from gml_run.live.dock import SMALLEST_ROWS, Dock
+    from gml_run.live.dock import Dock
     from gml_run.live.docked import INTERVAL, DockView
 
     try:
@@ -79,7 +87,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     except OSError:
         return None
     rows, columns = terminal.size()
-    if rows < SMALLEST_ROWS or columns < 40 or not terminal.foreground():
+    if rows < SMALLEST_ROWS or columns < _SMALLEST_COLUMNS or not terminal.foreground():
         terminal.close()
         return None
     dock = Dock(rows, columns, height=5)

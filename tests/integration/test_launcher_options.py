@@ -101,3 +101,14 @@ def test_the_fast_parser(words, options, command, tmp_path, monkeypatch):
 def test_what_the_fast_parser_leaves_to_typer(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert parse_run(words, {}, OURS) is None
+
+
+@pytest.mark.parametrize("live", ["dock", "screen"])
+def test_a_view_that_was_asked_for_and_cannot_be_is_told(gml, live):
+    done = gml("--simulate", "h100", "--live", live, "true")
+    assert (
+        f"gml-run: --live {live}: not possible here, it needs a terminal of 12 rows and 40 columns"
+        in done.stderr.decode()
+    )
+    assert b"--live" not in gml("-q", "--simulate", "h100", "--live", live, "true").stderr
+    assert b"--live" not in gml("--simulate", "h100", "true").stderr
