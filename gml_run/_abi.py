@@ -277,7 +277,7 @@ EVENT_KINDS = (
     ("RELEASE", "gave idle memory back and asked the driver again"),
     ("FORWARD", "asked the real driver instead"),
     ("BUDGET", "took new memory: stitching was over its time budget"),
-    ("FLUSH", "cudaMalloc failed: PyTorch empties its cache"),
+    ("FLUSH", "cudaMalloc failed: PyTorch empties its cache or gives up"),
     ("CAPTURE", "a stream capture began"),
     ("SETTING", "a setting of PyTorch's allocator was replaced"),
 )

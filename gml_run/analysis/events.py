@@ -61,7 +61,7 @@ def words_of(event: Event) -> str:
     if event.kind == "OOM" and event.bytes:
         text += f": {format_size(event.bytes)} was asked for"
     elif event.kind == "FLUSH" and event.bytes:
-        text = f"cudaMalloc of {format_size(event.bytes)} failed: PyTorch empties its cache"
+        text = f"cudaMalloc of {format_size(event.bytes)} failed: PyTorch empties its cache or gives up"
     if event.device:
         text += f" (device {event.device})"
     return f"{text}, {format_count(event.count)} times" if event.count > 1 else text

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from gml_run._abi import EVENT_COUNT
 from gml_run.analysis.fit import smallest_card
 from gml_run.analysis.steps import FEWEST
 from gml_run.report.lines import line_text
@@ -92,6 +93,8 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
+    if device["counted_by"] == "torch":
+        rows += _flush_rows(report, device)
     rows += step_rows(report["steps"])
     lines = _line_texts(report, device.get("lines", ())) if not report["ooms"] else []
     rows += [("lines at peak" if number == 0 else "", text) for number, text in enumerate(lines)]
@@ -100,6 +103,21 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
     if device["peak_used_bytes"] and len(busy) == 1 and outside > 0:
         rows.append(("outside", _outside(outside, device.get("others_bytes"))))
     return rows
+
+
+def _flush_rows(report: dict[str, Any], device: dict[str, Any]) -> Rows:
+    """How often PyTorch's own allocator had to stop: cudaMalloc failed, and it emptied its cache and asked again."""
+    pid = next(process["pid"] for process in report["processes"] if device in process["devices"])
+    events = [event for event in report.get("events", ()) if event["pid"] == pid]
+    failed = sum(
+        event["count"] for event in events if event["kind"] == "flush" and event["device"] == device["index"]
+    )
+    count = failed - device["ooms"]  # the one before it gives up is no retry
+    if count <= 0:
+        return []
+    most = "at least " if len(events) >= EVENT_COUNT else ""
+    times = "once" if count == 1 else f"{most}{format_count(count)} times"
+    return [("pressure", f"PyTorch emptied its cache and asked again {times}, each waits for the device")]
 
 
 def step_rows(steps: dict[str, Any]) -> Rows:

@@ -112,7 +112,7 @@
     X(RELEASE, "gave idle memory back and asked the driver again")    \
     X(FORWARD, "asked the real driver instead")                       \
     X(BUDGET, "took new memory: stitching was over its time budget")  \
-    X(FLUSH, "cudaMalloc failed: PyTorch empties its cache")          \
+    X(FLUSH, "cudaMalloc failed: PyTorch empties its cache or gives up") \
     X(CAPTURE, "a stream capture began")                              \
     X(SETTING, "a setting of PyTorch's allocator was replaced")
 

@@ -49,10 +49,12 @@ def test_the_report_tells_them(options, tmp_path):
         "for _ in range(300):\n"
         "    x = torch.empty(1 << 20, device='cuda')\n"
         "    del x\n"
+        "torch.empty(21 << 30, dtype=torch.uint8, device='cuda')\n"
         "try:\n"
         "    torch.empty(60 << 30, dtype=torch.uint8, device='cuda')\n"
         "except torch.OutOfMemoryError:\n"
         "    pass\n"
+        "print(torch.cuda.memory_stats()['num_alloc_retries'])\n"
     )
     done = run(["--simulate", "h100:24G", *options], python(script), tmp_path / "run")
     assert done.code == 0
@@ -61,6 +63,9 @@ def test_the_report_tells_them(options, tmp_path):
     assert any(text.startswith("out of memory: 60 GiB was asked for") for text in texts)
     if options:
         assert any("PyTorch empties its cache" in text for text in texts)
+        retries = int(done.stdout.split()[-1])
+        assert retries == 2
+        assert f"PyTorch emptied its cache and asked again {retries} times" in " ".join(done.stderr.split())
     else:
         latency = done.device["latency"]
         assert 0 < latency["alloc"]["p50_s"] <= latency["alloc"]["p99_s"] <= latency["alloc"]["max_s"]
