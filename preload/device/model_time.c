@@ -142,12 +142,15 @@ static void note_reuse(model_state *model, uint32_t index, gml_stream stream)
         (void)broken(model, "reuse: not ordered after the free");
 }
 
-static void note_unit(model_state *model, gml_note what, uint32_t *last_free, gml_stream stream)
+static void note_units(model_state *model, gml_note what, uint32_t *last_free, uint64_t count, gml_stream stream)
 {
-    if (what == GML_NOTE_FREE)
-        *last_free = model->free_count;
-    else
-        note_reuse(model, *last_free, stream);
+    uint32_t seen = 0; /* neighbours were mostly freed together */
+    for (uint64_t i = 0; i < count; i++) {
+        if (what == GML_NOTE_FREE)
+            last_free[i] = model->free_count;
+        else if (last_free[i] != seen)
+            note_reuse(model, seen = last_free[i], stream);
+    }
 }
 
 void gml_model_note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, gml_stream stream)
@@ -155,9 +158,10 @@ void gml_model_note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, 
     model_state *model = model_of(dev);
     if (what == GML_NOTE_FREE)
         note_free(model, stream);
-    for (uint64_t at = va; at < va + bytes; at += UNIT_BYTES) {
+    for (uint64_t at = va, next; at < va + bytes; at = next) {
         uint64_t chunk = gml_align_down(at, dev->chunk_bytes);
         model_mapping *entry = mapping_at(model, chunk);
+        next = gml_min(chunk + dev->chunk_bytes, va + bytes);
         if (entry == NULL || !entry->access) {
             (void)broken(model, "a block lies where nothing is mapped, or without access");
             return;
@@ -168,6 +172,7 @@ void gml_model_note(gml_device *dev, gml_note what, uintptr_t va, size_t bytes, 
         if (handle->last_free == NULL)
             handle->last_free = gml_pages_map(handle->bytes / UNIT_BYTES * sizeof(uint32_t));
         if (handle->last_free != NULL)
-            note_unit(model, what, &handle->last_free[(at - entry->va) / UNIT_BYTES], stream);
+            note_units(model, what, handle->last_free + (at - entry->va) / UNIT_BYTES,
+                       (next - at + UNIT_BYTES - 1) / UNIT_BYTES, stream);
     }
 }
