@@ -29,8 +29,11 @@ def find_run(name: str) -> str:
 
 def short_path(path: str) -> str:
     """The path from here, when it lies below."""
-    relative = os.path.relpath(path)
-    return os.path.abspath(path) if relative.startswith("..") else relative
+    try:
+        relative = os.path.relpath(path)
+        return os.path.abspath(path) if relative.startswith("..") else relative
+    except OSError:
+        return path  # the working directory is gone: then paths were absolute from the start
 
 
 def list_runs(parent: str) -> list[str]:

@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -337,3 +338,18 @@ def test_an_empty_command_is_told_as_such(gml):
     done = gml("-q", "")
     assert done.returncode == 127
     assert done.stderr == b"gml-run: the command is empty; is a variable in it not set?\n"
+
+
+@pytest.mark.parametrize("who", ["before", "the program"])
+def test_a_working_directory_that_is_gone(gml, env, tmp_path, who):
+    """Removed before the run, or by the program at its end: the report is made all the same."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    remove = f"rm -r {folder}"
+    run = f"{shlex.join(GML_RUN)} --simulate h100"
+    script = f"{remove}; {run} true" if who == "before" else f"{run} sh -c '{remove}'"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=folder, env={**env, "TMPDIR": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not be made" not in done.stderr and " · exit 0\n" in done.stderr, done.stderr
