@@ -74,6 +74,10 @@ static struct cell compare(const struct sim_computation *c, struct cell a, struc
         return answer ? holds : unknown; /* what is not known has the value 0 here */
     }
     const bool equal = c->order == EQUAL_TO;
+    /* What a division by 1 leaves of numbers that nobody knows is nothing: they are taken to be whole. */
+    const struct cell number = c->plan.scalar == 1 ? b : a, other = c->plan.scalar == 1 ? a : b;
+    if (type != SIM_BOOL && is_held(number) && c->plan.scalar && truth_is(type, other, false))
+        return equal ? holds : unknown;
     if (is_known(a) && is_known(b)) {
         bool are = floats ? a.value.f == b.value.f : a.value.i == b.value.i;
         return known_of(SIM_BOOL, are == equal, 0);
@@ -116,6 +120,15 @@ static struct cell combine(const struct sim_computation *c, struct sim_value a, 
     }
 }
 
+static struct cell remainder_of(const struct sim_computation *c, struct cell a, struct cell b)
+{
+    const enum sim_type type = c->plan.type[0];
+    const bool floats = sim_type_floats(type);
+    if (c->plan.scalar != 2 || !(floats ? b.value.f == 1 : b.value.i == 1)) return unknown;
+    if (!is_known(a)) return holds;
+    return known_of(type, 0, floats ? a.value.f - floor(a.value.f) : 0);
+}
+
 static struct cell alone(const struct sim_computation *c, struct cell a)
 {
     const enum sim_type type = c->plan.type[0];
@@ -149,6 +162,7 @@ static struct cell apply(const struct sim_computation *c, struct cell a, struct 
     if (c->plan.scalar == 1) b = a, a = own;
     else if (c->plan.scalar == 2) b = own;
     if (c->plan.action == SIM_DO_EQUAL || c->plan.action == SIM_DO_COMPARE) return compare(c, a, b);
+    if (c->plan.action == SIM_DO_REMAINDER) return remainder_of(c, a, b);
     if (is_known(a) && is_known(b)) return combine(c, a.value, b.value);
     if (c->plan.action == SIM_DO_ADD || c->plan.action == SIM_DO_XOR) return unknown;
     return logical(c, a, b);
@@ -211,7 +225,7 @@ static struct cell load(const struct window *w, enum sim_type type, uintptr_t va
     struct cell cell = unknown;
     if (va < w->va || at + bytes > w->bytes) return cell;
     cell.state = w->state ? w->state : sim_known_get_locked(w->place.phys, w->place.at + at, bytes);
-    if (is_held(cell) && type != SIM_BOOL) cell.state = SIM_UNKNOWN;
+    if (is_held(cell) && type != as) cell.state = SIM_UNKNOWN;
     if (is_known(cell)) cell.value = sim_value_cast(type, as, sim_value_load(type, w->data + at));
     return cell;
 }
@@ -233,14 +247,16 @@ static void compute_alike(const struct sim_computation *c)
     struct cell in[2] = {unknown, unknown};
     for (unsigned i = 0; i < c->plan.arity; i++) {
         enum sim_known state = sim_known_of_locked(c->operand[i + 1].va, extent(c, i + 1));
-        if (c->operand[i + 1].type == SIM_BOOL && (state == SIM_HOLDS || state == SIM_ALL)) in[i].state = state;
+        const enum sim_type as = c->plan.type[c->plan.scalar == 1 ? 1 : i];
+        if (c->operand[i + 1].type == as && (state == SIM_HOLDS || state == SIM_ALL)) in[i].state = state;
     }
     struct cell out = unknown;
-    if (c->plan.action == SIM_DO_ALL) out.state = is_held(in[0]) ? SIM_ALL : SIM_UNKNOWN;
+    if (c->plan.action == SIM_DO_ALL)
+        out.state = is_held(in[0]) && c->plan.type[0] == SIM_BOOL ? SIM_ALL : SIM_UNKNOWN;
     else if (c->plan.action < SIM_DO_SUM) out = apply(c, in[0], in[1]);
-    const bool boolean = c->operand[0].type == SIM_BOOL && !has_gaps(c);
+    const bool told = (c->operand[0].type == SIM_BOOL || c->plan.action == SIM_DO_REMAINDER) && !has_gaps(c);
     if (is_known(out)) out.state = truth_is(c->plan.result, out, true) ? SIM_HOLDS : SIM_UNKNOWN;
-    sim_known_mark_locked(c->operand[0].va, extent(c, 0), boolean ? out.state : SIM_UNKNOWN);
+    sim_known_mark_locked(c->operand[0].va, extent(c, 0), told ? out.state : SIM_UNKNOWN);
 }
 
 /* Stores a result, runs of neighbours at once. */
@@ -262,7 +278,7 @@ static void put(const struct sim_computation *c, struct run *run, uint64_t index
     const struct sim_operand *out = &c->operand[0];
     const size_t width = sim_type_bytes(out->type);
     const uintptr_t va = address(out, c->size, out->stride, c->dims, index);
-    if (is_held(cell) && out->type != SIM_BOOL) cell = unknown;
+    if (is_held(cell) && out->type != SIM_BOOL && c->plan.action != SIM_DO_REMAINDER) cell = unknown;
     if (run->bytes && (run->va + run->bytes != va || run->state != cell.state || run->bytes + width > sizeof run->data))
         flush(run);
     if (!run->bytes) run->va = va, run->state = cell.state;
@@ -284,7 +300,7 @@ static struct cell reduce(const struct sim_computation *c, uint64_t index)
     for (uint64_t i = 0; i < c->over; i++) {
         struct cell cell = load(&windows[0], in->type, address(&slice, c->over_size, c->over_stride, c->over_dims, i), type);
         found |= truth_is(type, cell, looked_for);
-        all_hold &= is_held(cell) || truth_is(type, cell, true);
+        all_hold &= (is_held(cell) && type == SIM_BOOL) || truth_is(type, cell, true);
         if (!(all_known &= is_known(cell))) continue;
         bool more = floats ? cell.value.f > sum.value.f : cell.value.i > sum.value.i;
         bool take = c->plan.action == SIM_DO_MAX ? more : !more;

@@ -8,15 +8,16 @@
  * Access is checked over the whole range in every case.
  *
  * Most kernels write nothing, so what a program reads back of a kernel's result is whatever an earlier owner of
- * the memory left there. A read of at most 16 bytes (.item(), a count, a flag) of what is not known (known.c)
- * yields zeros instead: losses are 0, nothing is non-finite, nonzero() finds nothing, flags are false. */
+ * the memory left there. A small read (.item(), a count, a flag, indices) yields zeros for what is not known
+ * (known.c): losses are 0, nothing is non-finite, nonzero() finds nothing, flags are false, indices are in range.
+ * Larger ones, as those of weights, read memory as it is: nobody may have written it since it was loaded. */
 #include "sim/driver/driver.h"
 
 #include <string.h>
 
 static const size_t CAP_PLAIN = (size_t)64 << 20, CAP_DEVICE = (size_t)1 << 20;
 static const size_t CAP_TO = (size_t)4 << 20, CAP_FROM = (size_t)16 << 20;
-static const size_t SMALL = 16;
+static const size_t SMALL = 65536, SMALL_ADVERSARIAL = 16; /* there every byte shows */
 static const size_t SLICE = (size_t)1 << 20;
 static char bounce[1 << 20]; /* used under the lock */
 
@@ -48,9 +49,10 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         if (!n) return false;
         bool ok = true;
         enum sim_known state = from.phys ? sim_known_get_locked(from.phys, from.at, n) : SIM_KNOWN;
-        bool read = state != SIM_KNOWN && !to.phys && total <= SMALL;
+        const size_t small = sim_config_get()->adversarial ? SMALL_ADVERSARIAL : SMALL;
+        bool read = state != SIM_KNOWN && !to.phys && total <= small;
         if (read && bytes == total) yes = sim_values_read_locked(stream, total, state == SIM_ALL);
-        if (from.phys && (!from.phys->dirty || read)) { /* never written: zeros, without making pages */
+        if (from.phys && !from.phys->dirty) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
             else memset(to.host, yes, n);
         } else if (to.phys && from.phys) {
@@ -59,6 +61,8 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
         else memmove(to.host, from.host, n);
         if (!ok) return false;
+        if (read && from.phys->dirty && yes) *to.host = 1;
+        else if (read && from.phys->dirty) sim_known_blank_locked(from.phys, from.at, n, to.host);
         if (to.phys && from.phys) sim_known_copy_locked(from.phys, from.at, n, to.phys, to.at);
         else if (to.phys) sim_known_set_locked(to.phys, to.at, n, SIM_KNOWN);
         dst += n, src += n, bytes -= n;

@@ -36,7 +36,8 @@ GML_SIM_EXPORT int gml_sim_launch(void *stream, int writes);
 /* Whether all work of a stream is done. Unlike a query it orders nothing: the oracle learns nothing from it. */
 GML_SIM_EXPORT int gml_sim_idle(void *stream);
 
-/* Whether the contents of device memory are known, which is asked in stream order; and that they no longer are. */
+/* Whether the contents of device memory are known, asked in stream order: 0 no, 1 in part, 2 yes; and that they no
+ * longer are. */
 GML_SIM_EXPORT int gml_sim_known(const void *pointer, size_t bytes);
 GML_SIM_EXPORT void gml_sim_forget(const void *pointer, size_t bytes);
 

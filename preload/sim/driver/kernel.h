@@ -42,6 +42,7 @@ enum sim_action { /* what is computed of each element */
     SIM_DO_COMPARE, /* one of four orders, by the functor */
     SIM_DO_NEGATE,
     SIM_DO_ABSOLUTE,
+    SIM_DO_REMAINDER, /* by a number; only by 1, which whole numbers leave nothing of */
     SIM_DO_SUM, /* from here on: over elements */
     SIM_DO_MAX,
     SIM_DO_MIN,

@@ -111,6 +111,20 @@ void sim_known_copy_locked(const struct sim_phys *from, size_t at, size_t bytes,
     }
 }
 
+void sim_known_blank_locked(const struct sim_phys *phys, size_t at, size_t bytes, char *copy)
+{
+    const size_t end = at + bytes;
+    for (size_t next = at, i = find(phys->id, at); next < end; i++) {
+        const struct piece *p = i < count && pieces[i].phys == phys->id && pieces[i].at < end ? &pieces[i] : NULL;
+        const size_t until = p ? p->at : end;
+        if (until > next) memset(copy + next - at, 0, until - next);
+        if (!p) return;
+        const size_t first = p->at > next ? p->at : next, last = p->end < end ? p->end : end;
+        if (p->state != SIM_KNOWN) memset(copy + first - at, 0, last - first);
+        next = last;
+    }
+}
+
 void sim_known_nothing_locked(void)
 {
     count = 0;
@@ -148,9 +162,10 @@ bool sim_known_some_locked(uintptr_t va, size_t bytes)
 int gml_sim_known(const void *pointer, size_t bytes)
 {
     sim_lock();
-    bool known = sim_known_of_locked((uintptr_t)pointer, bytes) == SIM_KNOWN;
+    bool all = sim_known_of_locked((uintptr_t)pointer, bytes) == SIM_KNOWN;
+    bool some = all || sim_known_some_locked((uintptr_t)pointer, bytes);
     sim_unlock();
-    return known;
+    return all + some;
 }
 
 void gml_sim_forget(const void *pointer, size_t bytes)

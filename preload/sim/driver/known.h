@@ -22,6 +22,8 @@ void sim_known_set_locked(const struct sim_phys *phys, size_t at, size_t bytes, 
 enum sim_known sim_known_get_locked(const struct sim_phys *phys, size_t at, size_t bytes);
 /* Anything is known of these bytes. */
 bool sim_known_any_locked(const struct sim_phys *phys, size_t at, size_t bytes);
+/* Zeros in place of what is not known, in a copy of these bytes. */
+void sim_known_blank_locked(const struct sim_phys *phys, size_t at, size_t bytes, char *copy);
 /* A copy between two places. */
 void sim_known_copy_locked(const struct sim_phys *from, size_t at, size_t bytes, const struct sim_phys *to,
                            size_t to_at);

@@ -147,6 +147,7 @@ static const struct {
     {"logical_and_kernel_cuda(", SIM_DO_LOGICAL_AND, 2, true},
     {"logical_or_kernel_cuda(", SIM_DO_LOGICAL_OR, 2, true},
     {"neg_kernel_cuda(", SIM_DO_NEGATE, 1, true},
+    {"remainder_kernel_cuda(", SIM_DO_REMAINDER, 2, true},
 };
 
 static bool yields_bool(enum sim_action action)

@@ -75,7 +75,9 @@ static void meet(void *argument)
     const char *all;
     cudaError_t error;
     const struct driver_table *drv = sim_driver(&error);
-    x->known = x->send && drv && drv->known && drv->known(x->src, x->send);
+    /* Packed objects end in bytes that nobody wrote, as all are as long as the longest. */
+    const int enough = sim_nccl_width(x->plan.type) == 1 ? 1 : 2;
+    x->known = x->send && drv && drv->known && drv->known(x->src, x->send) >= enough;
     if (sim_board_write(x->comm, x->number, x->out, x->send, x->stride, &x->known, &all)) {
         if (x->receive) assemble(x, all);
         sim_board_read(x->comm, x->number);

@@ -64,7 +64,7 @@ static void post(void *argument)
 {
     struct message *m = argument;
     const struct driver_table *drv = driver();
-    bool known = m->carries && drv && drv->known && drv->known(m->buffer, m->bytes);
+    bool known = m->carries && drv && drv->known && drv->known(m->buffer, m->bytes) == 2;
     (void)sim_board_send(m->comm, m->peer, m->number, known ? m->data : NULL, m->bytes);
     end(m);
 }

@@ -16,6 +16,9 @@ static const char FILL_BOOL[] = FLAT("NS0_11FillFunctorIbEESt5arrayIPcLm1EE");
 static const char OR_LONG[] = FLAT("NS0_13BinaryFunctorIlllNS0_16BitwiseOrFunctorIlEEEESt5arrayIPcLm3EE");
 static const char ORDER_LONG[] = FLAT("NS0_12_GLOBAL__N_114CompareFunctorIlEESt5arrayIPcLm3EE");
 static const char ORDER_FLOAT[] = FLAT("NS0_12_GLOBAL__N_114CompareFunctorIfEESt5arrayIPcLm3EE");
+static const char REMAINDER_LONG[] = FLAT("NS0_13BUnaryFunctorIlllZZZNS0_21remainder_kernel_cudaERNS_18TensorIteratorBas"
+                                          "eEENKUlvE_clEvENKUlvE2_clEvEUlllE_EESt5arrayIPcLm2EE");
+static const char EQUAL_LONG[] = FLAT("NS0_13AUnaryFunctorIllbNS0_12_GLOBAL__N_116CompareEqFunctorIlEEEESt5arrayIPcLm2EE");
 static const char ABSOLUTE[] = FLAT("NS0_10AbsFunctorIfEESt5arrayIPcLm2EE");
 static const char ALL[] = "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIbNS0_14func_wrapper_tIbZZZNS0_15and_kernel_"
                           "cudaERNS_14TensorIteratorEENKUlvE_clEvENKUlvE10_clEvEUlbbE_EEjbLi4ELi4EEEEEvT1_";
@@ -218,6 +221,48 @@ static void test_what_stays_of_a_piece(void)
     CHECK_EQUAL(read_long(out + 24), 8);
 }
 
+/* More than a value: indices, lengths, answers of a batch. */
+static void test_a_read_of_many(void)
+{
+    prepare();
+    static unsigned char seen[70000];
+    int64_t ones = 0x0101010101010101;
+    CHECK_EQUAL(cuMemsetD8_v2(a, 7, sizeof seen), 0);
+    launch("_Z9somethingPl", 128, (void *[]){&a});
+    loop(FILL_LONG, 2, &ones, a + 64, 0, 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(seen, a, 65536), 0);
+    for (size_t i = 0; i < 65536; i++) CHECK_EQUAL(seen[i], i >= 64 && i < 80);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(seen, a, sizeof seen), 0); /* weights, say */
+    CHECK(seen[0] == 7 && seen[64] == 1 && seen[sizeof seen - 1] == 7);
+}
+
+static void test_numbers_are_whole(void)
+{
+    prepare();
+    struct {
+        char empty[8];
+        int64_t by;
+    } remainder = {{0}, 1};
+    struct {
+        int order;
+        int64_t with;
+    } equal = {0, 0};
+    for (int count = 100; count <= 5000; count += 4900) { /* element by element, and all alike */
+        loop(REMAINDER_LONG, count, &remainder, b, out + 32768, 0);
+        loop(EQUAL_LONG, count, &equal, a, b, 0);
+        struct reduction r = reduction(2, (unsigned)count, 1, 64);
+        launch(ALL, 64, (void *[]){&r});
+        CHECK_EQUAL(read_flag(out), 1);
+        remainder.by = 2;
+        loop(REMAINDER_LONG, count, &remainder, b, out + 32768, 0);
+        loop(EQUAL_LONG, count, &equal, a, b, 0);
+        launch(ALL, 64, (void *[]){&r});
+        CHECK_EQUAL(read_flag(out), 0);
+        remainder.by = 1;
+    }
+    CHECK_EQUAL(read_long(b), 0);
+}
+
 static void test_in_the_order_of_the_stream(void)
 {
     prepare();
@@ -274,6 +319,8 @@ int main(void)
     RUN_SIM(test_reductions);
     RUN_SIM(test_parameters_that_prove_nothing_are_not_believed);
     RUN_SIM(test_what_stays_of_a_piece);
+    RUN_SIM(test_a_read_of_many);
+    RUN_SIM(test_numbers_are_whole);
     RUN_SIM(test_in_the_order_of_the_stream);
     RUN_LATE(test_in_the_order_of_the_stream);
     RUN_SIM(test_in_a_graph);
