@@ -101,6 +101,10 @@ static cudaError_t release_block(release *f, const void *return_address)
                             : f->kind == ASYNC_PTSZ ? f->real->cudaFreeAsync_ptsz == NULL
                                                     : f->real->cudaFreeAsync == NULL))
         return cudaErrorInsufficientDriver;
+    /* Children drop tensors of their parent's (a DataLoader's worker that collects garbage). PyTorch's own cache just
+     * keeps such a block; its cudaMallocAsync backend, which we chose, ends the child if the free fails. */
+    if (f->kind != PLAIN && gml_shim_inherited_tensors())
+        return cudaSuccess;
     gml_shim *shim = NULL;
     if (f->address == NULL || gml_shim_inside() || (shim = gml_shim_peek()) == NULL)
         return free_real(f);

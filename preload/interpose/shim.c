@@ -167,6 +167,12 @@ gml_shim *gml_shim_peek(void)
     return atomic_load_explicit(&shim_global.shim, memory_order_acquire);
 }
 
+bool gml_shim_inherited_tensors(void)
+{
+    const gml_shim *shim = atomic_load_explicit(&shim_global.shim, memory_order_acquire);
+    return atomic_load_explicit(&shim_global.forked, memory_order_relaxed) && shim != NULL && shim->tensors;
+}
+
 gml_shim *gml_shim_get(void)
 {
     gml_shim *shim = gml_shim_peek();

@@ -123,6 +123,9 @@ gml_shim *gml_shim_get(void);
 /* The state if it exists. NULL before the first use, in a forked child. */
 gml_shim *gml_shim_peek(void);
 
+/* This is a forked child of a process whose PyTorch was given the cudaMallocAsync backend. */
+bool gml_shim_inherited_tensors(void);
+
 /* The device, with its name and memory known, or NULL when it cannot be looked at. The device's
  * primary context must be active. */
 gml_shim_device *gml_shim_watch(gml_shim *shim, int ordinal);

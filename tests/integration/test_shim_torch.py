@@ -137,6 +137,13 @@ def test_captured_allocations_are_the_drivers(run_torch):
     assert counters.served_calls > 1000
 
 
+@pytest.mark.parametrize("allocator", ["vms", "native"])
+def test_a_forked_child_may_drop_tensors(allocator, run_torch):
+    said, run = run_torch("fork", GML_ALLOCATOR=allocator)
+    assert said["child"] == 7, run.stderr
+    assert len(run.processes) == 1 and run.process.counters.degraded == 0
+
+
 def test_limit_is_an_ordinary_out_of_memory(run_torch):
     said, run = run_torch("oom", GML_LIMIT="3GiB")
     assert "out of memory" in said["oom"]

@@ -67,9 +67,22 @@ def profiled_bytes() -> int:
     return sum(event.device_memory_usage for event in profiler.key_averages())
 
 
+def drop_in_a_child() -> int:
+    """As a worker of a DataLoader that collects its parent's garbage."""
+    kept = [torch.empty(1 << 20, device="cuda") for _ in range(3)]
+    child = os.fork()
+    if child == 0:
+        kept.clear()
+        os._exit(7)
+    status = os.waitpid(child, 0)[1]
+    torch.empty(1 << 20, device="cuda")
+    return os.waitstatus_to_exitcode(status)
+
+
 steps()
 if variation == "graph":
     replay_a_graph()
+child = drop_in_a_child() if variation == "fork" else 0
 profiled = profiled_bytes() if variation == "profile" else 0
 message = out_of_memory() if variation == "oom" else ""
 print(
@@ -80,6 +93,7 @@ print(
             "peak_reserved": torch.cuda.max_memory_reserved(),
             "allocated": torch.cuda.memory_allocated(),
             "oom": message,
+            "child": child,
             "profiled": profiled,
             "free": torch.cuda.mem_get_info()[0],
             "environment": os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
