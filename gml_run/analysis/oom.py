@@ -6,7 +6,7 @@ allocator holds and nobody uses:
 
     impossible    the request is larger than the device
     limit         --limit forbids it
-    refused       the driver has enough free, and refused all the same
+    refused       the driver has enough free, and it or PyTorch's own limit refused all the same
     stream        available + idle would do, but too much of it waits on another stream
     fragmentation available + idle would do, but not in one piece
     others        it would fit if other processes held nothing
@@ -57,11 +57,12 @@ def classify(oom: OomRecord, limit_bytes: int | None = None, alone: bool = False
             "raise --limit, or make the batch smaller",
         )
     if oom.free_bytes >= request:
-        return Verdict(
-            "refused",
-            f"the driver refused {asked} although {format_size(oom.free_bytes)} was free",
-            "another process may have been faster, or a limit outside this program holds",
-        )
+        outside = "another process may have been faster, or a limit outside this program holds"
+        who, advice = "the driver refused ", outside
+        if SOURCES[min(oom.source, 2)] == "torch":  # which has a limit of its own, and then asks nobody
+            who = "PyTorch did not get "
+            advice = f"a higher torch.cuda.set_per_process_memory_fraction, if it is set; else {outside}"
+        return Verdict("refused", f"{who}{asked} although {format_size(oom.free_bytes)} was free", advice)
     if request <= oom.free_bytes + idle:
         return _enough_in_sum(oom, asked, idle)
     if others and not alone and request <= oom.free_bytes + idle + others:

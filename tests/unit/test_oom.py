@@ -69,6 +69,15 @@ def test_enough_was_free(request_mib, free):
     assert classify(failure(request_mib, free, 10)).kind == "refused"
 
 
+def test_pytorchs_own_limit_is_thought_of():
+    by_torch, by_driver = (classify(failure(256, 6900, 0, source=source)) for source in (1, 2))
+    assert (
+        by_torch.sentence.startswith("PyTorch did not get 256 MiB")
+        and "set_per_process_memory_fraction" in by_torch.advice
+    )
+    assert by_driver.sentence.startswith("the driver refused") and "fraction" not in by_driver.advice
+
+
 def test_waiting_on_another_stream():
     verdict = classify(failure(4096, 100, 5000, stream_held=4500, source=0))
     assert verdict.kind == "stream"
