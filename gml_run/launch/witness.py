@@ -23,8 +23,8 @@ from typing import Any
 from gml_run.launch.process import name_process
 
 # A group is signalled newest member first, so the witness has a signal before we do. Batch systems
-# signal each process on its own; they get this many seconds to reach the witness too.
-_LOOKS = (0.0, 0.001, 0.004)
+# signal each process on its own; they get this many seconds to reach the witness too, on a busy machine as well.
+_LOOKS = (0.0, 0.001, 0.004, 0.015, 0.1)
 _GUARD = 255  # a question that is no signal: remember this terminal
 _WHOLE_SCREEN = b"\x1b7\x1b[r\x1b8\x1b[0m\x1b[J\r\n"  # no scroll region, nothing of ours below the cursor
 

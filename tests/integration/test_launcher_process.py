@@ -251,12 +251,8 @@ class TestSignals:
 
     def test_sent_to_each_process_as_batch_systems_do(self, env, tmp_path):
         process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60", start_new_session=True)
-        for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
-            try:
-                if os.getpgid(pid) == process.pid:
-                    os.kill(pid, signal.SIGUSR1)
-            except OSError:
-                pass
+        for pid in members_of(process.pid):
+            os.kill(pid, signal.SIGUSR1)
         out, _ = process.communicate(timeout=PATIENCE)
         assert out == "SEEN 1\n" and process.returncode == 42
 
@@ -279,11 +275,7 @@ class TestSignals:
 
     def test_killed_we_take_the_program_along_and_leave_nobody(self, env, tmp_path):
         process, child = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "60", start_new_session=True)
-        members = [
-            int(name)
-            for name in os.listdir("/proc")
-            if name.isdigit() and _group(int(name)) == process.pid and int(name) != process.pid
-        ]
+        members = [pid for pid in members_of(process.pid) if pid != process.pid]
         assert child in members
         process.kill()
         process.wait()
@@ -292,8 +284,7 @@ class TestSignals:
     def test_nobody_is_left_after_an_ordinary_end(self, env, tmp_path):
         process, _ = begin(env, tmp_path, "-q", *SIMULATE, PY, "-c", COUNT, "0", start_new_session=True)
         process.communicate(timeout=PATIENCE)
-        left = [name for name in os.listdir("/proc") if name.isdigit() and _group(int(name)) == process.pid]
-        assert [pid for pid in left if is_running(int(pid))] == []
+        assert [pid for pid in members_of(process.pid) if is_running(pid)] == []
 
 
 def _group(pid):
@@ -301,6 +292,11 @@ def _group(pid):
         return os.getpgid(pid)
     except OSError:
         return None
+
+
+def members_of(group):
+    """The processes of a process group."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _group(int(name)) == group]
 
 
 class TestNesting:

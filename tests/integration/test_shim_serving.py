@@ -22,7 +22,7 @@ def test_every_case_is_run():
         for word in words
         if word.startswith("def ") and "_take" not in word and "own_pool" not in word
     ]
-    assert sorted(named) == sorted([*CASES, "limit", "devices", "make_room"])
+    assert sorted(named) == sorted([*CASES, "limit", "devices", "make_room", "graph_memory"])
 
 
 @pytest.mark.parametrize("case", CASES)
