@@ -38,6 +38,11 @@ def test_generate_ends_and_checks_hold(tmp_path: Path) -> None:
     assert "GML_SIM_FLAG_AFTER" in summary and "nonzero" in summary and "taken to hold" in summary
 
 
+def test_lengths_outlive_kernels(tmp_path: Path) -> None:
+    out, _ = gml(tmp_path / "run", str(PROGRAMS / "lengths.py"))
+    assert out == [f"[7, {5 - step}] [0, 0, 0]" for step in range(3)]
+
+
 def test_objects_between_ranks(tmp_path: Path) -> None:
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAMS / "objects.py"))
     out, _ = gml(tmp_path / "run", *words, GML_SIM_DEVICES="2")

@@ -51,6 +51,7 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         enum sim_known state = from.phys ? sim_known_get_locked(from.phys, from.at, n) : SIM_KNOWN;
         const size_t small = sim_config_get()->adversarial ? SMALL_ADVERSARIAL : SMALL;
         bool read = state != SIM_KNOWN && !to.phys && total <= small;
+        if (read && total > SMALL_ADVERSARIAL && n == total) read = !sim_known_given_locked(from.phys, from.at, n);
         if (read && bytes == total) yes = sim_values_read_locked(stream, total, state == SIM_ALL);
         if (from.phys && !from.phys->dirty) { /* never written: zeros, without making pages */
             if (to.phys) sim_phys_zero(to.phys, to.at, n);
@@ -65,6 +66,7 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         else if (read && from.phys->dirty) sim_known_blank_locked(from.phys, from.at, n, to.host);
         if (to.phys && from.phys) sim_known_copy_locked(from.phys, from.at, n, to.phys, to.at);
         else if (to.phys) sim_known_set_locked(to.phys, to.at, n, SIM_KNOWN);
+        if (to.phys && !from.phys && n == total && n <= SMALL) sim_known_give_locked(to.phys, to.at, n);
         dst += n, src += n, bytes -= n;
         if (staging) staging += n;
     }

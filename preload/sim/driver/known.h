@@ -24,6 +24,9 @@ enum sim_known sim_known_get_locked(const struct sim_phys *phys, size_t at, size
 bool sim_known_any_locked(const struct sim_phys *phys, size_t at, size_t bytes);
 /* Zeros in place of what is not known, in a copy of these bytes. */
 void sim_known_blank_locked(const struct sim_phys *phys, size_t at, size_t bytes, char *copy);
+/* The host copied just these bytes here; whether such a copy is the last that is remembered of the place. */
+void sim_known_give_locked(const struct sim_phys *phys, size_t at, size_t bytes);
+bool sim_known_given_locked(const struct sim_phys *phys, size_t at, size_t bytes);
 /* A copy between two places. */
 void sim_known_copy_locked(const struct sim_phys *from, size_t at, size_t bytes, const struct sim_phys *to,
                            size_t to_at);
