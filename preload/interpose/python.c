@@ -84,11 +84,21 @@ void gml_python_find(gml_python *python, char *status, size_t capacity)
 
 /* ---- reading ---- */
 
+/* The main thread is who ends the interpreter, which frees the states and frames of all others, under way or not:
+ * what they read may be gone by now. */
+static bool ends_python(void)
+{
+    static _Thread_local signed char known __attribute__((tls_model("initial-exec")));
+    if (known == 0)
+        known = gml_os_is_main_thread() ? 1 : -1;
+    return known > 0;
+}
+
 static bool load(const gml_python *python, uintptr_t address, void *out, size_t bytes)
 {
     if (address < 4096)
         return false;
-    if (!python->trusted)
+    if (!python->trusted || !ends_python())
         return gml_os_read_memory(address, out, bytes);
     memcpy(out, (const void *)address, bytes);
     return true;
@@ -212,5 +222,5 @@ void gml_python_function(gml_python *python, const gml_python_frame *frame, char
 
 int gml_python_line(const gml_python *python, const gml_python_frame *frame)
 {
-    return python->line_of((void *)frame->code, frame->offset);
+    return python->is_ending() ? 0 : python->line_of((void *)frame->code, frame->offset);
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -129,6 +130,11 @@ bool gml_os_read_memory(uintptr_t address, void *buffer, size_t bytes)
     bool read = got < 0 && errno != EFAULT ? read_by_pipe(address, buffer, bytes) : got >= 0 && (size_t)got == bytes;
     errno = saved;
     return read;
+}
+
+bool gml_os_is_main_thread(void)
+{
+    return syscall(SYS_gettid) == getpid();
 }
 
 void gml_os_thread_name(char name[16])

@@ -35,6 +35,9 @@ size_t gml_os_read_file(const char *path, void *buffer, size_t capacity);
  * process_vm_readv nor a pipe may be used. */
 bool gml_os_read_memory(uintptr_t address, void *buffer, size_t bytes);
 
+/* The thread that the process began with. */
+bool gml_os_is_main_thread(void);
+
 /* The name of the calling thread: at most 15 characters, the rest zeros. */
 void gml_os_thread_name(char name[16]);
 
