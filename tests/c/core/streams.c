@@ -117,13 +117,14 @@ static void test_a_completed_event_counts_for_what_it_covers(void)
 static void test_what_is_free_at_once_comes_first(void)
 {
     test_bench bench = stream_bench(64);
-    uintptr_t exact = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    const uint64_t bytes = BLOCK + GML_MIB; /* no whole chunks: one search has to find it */
+    uintptr_t exact = take_on(bench, bytes, 1, GML_API_ASYNC);
     (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
-    uintptr_t larger = take_on(bench, BLOCK + 2 * GML_MIB, 5, GML_API_ASYNC);
+    uintptr_t larger = take_on(bench, bytes + 2 * GML_MIB, 5, GML_API_ASYNC);
     (void)take_on(bench, 2 * GML_MIB, 1, GML_API_ASYNC);
     work_and_give(bench, exact, 1);
     work_and_give(bench, larger, 5);
-    CHECK_EQUAL(take_on(bench, BLOCK, 5, GML_API_ASYNC), larger);
+    CHECK_EQUAL(take_on(bench, bytes, 5, GML_API_ASYNC), larger);
     CHECK_EQUAL(calls(bench, GML_CALL_stream_wait), 0);
     close_bench(bench);
 }
