@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +110,7 @@ def _reconciliation(device: dict[str, Any]) -> Table:
 
 def _processes(report: dict[str, Any]) -> Table:
     rows = []
+    failures = Counter((oom["pid"], oom["device"]) for oom in distinct_ooms(report))
     order = sorted(report["processes"], key=lambda each: (each["rank"] is None, each["rank"] or 0, each["pid"]))
     for process in order:
         name = f"{process['pid']}" if process["rank"] is None else f"{process['pid']} (rank {process['rank']})"
@@ -122,16 +124,11 @@ def _processes(report: dict[str, Any]) -> Table:
                     format_percent(device["waste_ratio"]),
                     _step_time(device),
                     format_count(device["allocs"]),
-                    format_count(_failures(report, process, device)),
+                    format_count(failures[process["pid"], device["index"]]),
                 )
             )
     heads = ("process", "device", "peak held", "peak in use", "waste", "step p50", "requests", "out of memory")
     return Table("Processes", heads, rows, _imbalance(report))
-
-
-def _failures(report: dict[str, Any], process: dict[str, Any], device: dict[str, Any]) -> int:
-    place = (process["pid"], device["index"])
-    return sum(1 for oom in distinct_ooms(report) if (oom["pid"], oom["device"]) == place)
 
 
 def _step_time(device: dict[str, Any]) -> str:

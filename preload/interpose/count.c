@@ -37,8 +37,7 @@ static gml_thread_role role_of_thread(void)
 {
     gml_thread *thread = &gml_this_thread;
     if (__builtin_expect(thread->role == GML_THREAD_NEW, 0)) {
-        gml_os_thread_name(thread->name);
-        bool autograd = strncmp(thread->name, "pt_autograd", strlen("pt_autograd")) == 0;
+        bool autograd = strncmp(gml_shim_thread_name(), "pt_autograd", strlen("pt_autograd")) == 0;
         thread->role = autograd ? GML_THREAD_AUTOGRAD : GML_THREAD_OTHER;
     }
     return (gml_thread_role)thread->role;

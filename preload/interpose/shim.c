@@ -167,6 +167,14 @@ gml_shim *gml_shim_peek(void)
     return atomic_load_explicit(&shim_global.shim, memory_order_acquire);
 }
 
+const char *gml_shim_thread_name(void)
+{
+    gml_thread *thread = &gml_this_thread;
+    if (thread->name[0] == '\0')
+        gml_os_thread_name(thread->name);
+    return thread->name;
+}
+
 bool gml_shim_inherited_tensors(void)
 {
     const gml_shim *shim = atomic_load_explicit(&shim_global.shim, memory_order_acquire);

@@ -123,6 +123,9 @@ gml_shim *gml_shim_get(void);
 /* The state if it exists. NULL before the first use, in a forked child. */
 gml_shim *gml_shim_peek(void);
 
+/* The calling thread's name, as it was when it was first asked for: at most 15 characters, the rest of 16 zeros. */
+const char *gml_shim_thread_name(void);
+
 /* This is a forked child of a process whose PyTorch was given the cudaMallocAsync backend. */
 bool gml_shim_inherited_tensors(void);
 

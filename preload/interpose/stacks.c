@@ -139,17 +139,15 @@ static size_t place_of_frame(gml_stacks *stacks, int device, const gml_python_fr
 /* A thread without a line of Python is known by its name: autograd's are. */
 static size_t place_of_thread(gml_stacks *stacks, int device)
 {
-    gml_thread *thread = &gml_this_thread;
-    if (thread->name[0] == '\0')
-        gml_os_thread_name(thread->name);
+    const char *name = gml_shim_thread_name();
     uint64_t low = 0, high = 0;
-    memcpy(&low, thread->name, sizeof low);
-    memcpy(&high, thread->name + sizeof low, sizeof high);
+    memcpy(&low, name, sizeof low);
+    memcpy(&high, name + sizeof low, sizeof high);
     uint64_t key = mixed(mixed(mixed(3, low), high), (uint64_t)device) | 1;
     uintptr_t known = (uintptr_t)gml_map_get(&stacks->places, key);
     if (known != 0)
         return known - 1;
-    size_t place = gml_sites_find(stacks->sites, (uint64_t)device, "", 0, thread->name);
+    size_t place = gml_sites_find(stacks->sites, (uint64_t)device, "", 0, name);
     remember(&stacks->places, key, place + 1);
     return place;
 }

@@ -130,10 +130,7 @@ static bool read_types(const char *at, unsigned count, struct sim_operand *opera
 static void types_of_plan(struct sim_computation *c)
 {
     c->operand[0].type = c->plan.action ? c->plan.result : SIM_I64; /* not understood: the widest */
-    for (unsigned i = 1; i < c->plan.operands; i++) {
-        unsigned argument = c->plan.scalar == 1 ? 1 : i - 1;
-        c->operand[i].type = c->plan.type[argument < 2 ? argument : 1];
-    }
+    for (unsigned i = 1; i < c->plan.operands; i++) c->operand[i].type = sim_plan_type(&c->plan, i - 1);
 }
 
 static bool read_flat(struct sim_computation *c, void *const *params)

@@ -212,8 +212,7 @@ static void look_at(const struct sim_computation *c, unsigned input)
     w->bytes = extent(c, input + 1);
     w->place = sim_locate_locked(w->va, w->bytes);
     bool fits = w->place.phys && w->place.bytes == w->bytes && w->bytes <= sizeof w->data;
-    if (fits && w->place.phys->dirty) fits = sim_phys_read(w->place.phys, w->place.at, w->data, w->bytes);
-    else if (fits) memset(w->data, 0, w->bytes);
+    if (fits) fits = sim_phys_read(w->place.phys, w->place.at, w->data, w->bytes);
     if (!fits) w->bytes = 0;
     w->state = fits ? sim_known_get_locked(w->place.phys, w->place.at, w->bytes) : SIM_UNKNOWN;
 }
@@ -247,8 +246,7 @@ static void compute_alike(const struct sim_computation *c)
     struct cell in[2] = {unknown, unknown};
     for (unsigned i = 0; i < c->plan.arity; i++) {
         enum sim_known state = sim_known_of_locked(c->operand[i + 1].va, extent(c, i + 1));
-        const enum sim_type as = c->plan.type[c->plan.scalar == 1 ? 1 : i];
-        if (c->operand[i + 1].type == as && (state == SIM_HOLDS || state == SIM_ALL)) in[i].state = state;
+        if (c->operand[i + 1].type == sim_plan_type(&c->plan, i) && (state == SIM_HOLDS || state == SIM_ALL)) in[i].state = state;
     }
     struct cell out = unknown;
     if (c->plan.action == SIM_DO_ALL)
@@ -327,8 +325,8 @@ static void compute_each(const struct sim_computation *c)
         struct cell in[2] = {unknown, unknown};
         for (unsigned n = 0; n < c->plan.arity && c->plan.action < SIM_DO_SUM; n++) {
             const struct sim_operand *operand = &c->operand[n + 1];
-            const enum sim_type as = c->plan.type[c->plan.scalar == 1 ? 1 : n];
-            in[n] = load(&windows[n], operand->type, address(operand, c->size, operand->stride, c->dims, i), as);
+            const uintptr_t va = address(operand, c->size, operand->stride, c->dims, i);
+            in[n] = load(&windows[n], operand->type, va, sim_plan_type(&c->plan, n));
         }
         put(c, &run, i, c->plan.action < SIM_DO_SUM ? apply(c, in[0], in[1]) : reduce(c, i));
     }
@@ -344,8 +342,7 @@ static void concatenate(const struct sim_computation *c)
         enum sim_known state = sim_known_of_locked(part->from, part->bytes);
         struct sim_place from = sim_locate_locked(part->from, part->bytes);
         bool read = c->plan.action == SIM_DO_COPY && state == SIM_KNOWN && part->bytes <= sizeof room;
-        memset(room, 0, read ? part->bytes : 0);
-        if (read && from.phys->dirty) read = sim_phys_read(from.phys, from.at, room, part->bytes);
+        if (read) read = sim_phys_read(from.phys, from.at, room, part->bytes);
         if (read) store(to, room, part->bytes, SIM_KNOWN);
         else sim_known_mark_locked(to, part->bytes, SIM_UNKNOWN);
     }

@@ -53,17 +53,16 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         bool read = state != SIM_KNOWN && !to.phys && total <= small;
         if (read && total > SMALL_ADVERSARIAL && n == total) read = !sim_known_given_locked(from.phys, from.at, n);
         if (read && bytes == total) yes = sim_values_read_locked(stream, total, state == SIM_ALL);
-        if (from.phys && !from.phys->dirty) { /* never written: zeros, without making pages */
-            if (to.phys) sim_phys_zero(to.phys, to.at, n);
-            else memset(to.host, yes, n);
+        if (to.phys && from.phys && !from.phys->dirty) {
+            sim_phys_zero(to.phys, to.at, n); /* without making pages */
         } else if (to.phys && from.phys) {
             ok = sim_phys_read(from.phys, from.at, bounce, n) && sim_phys_write(to.phys, to.at, bounce, n);
         } else if (to.phys) ok = sim_phys_write(to.phys, to.at, from.host, n);
         else if (from.phys) ok = sim_phys_read(from.phys, from.at, to.host, n);
         else memmove(to.host, from.host, n);
         if (!ok) return false;
-        if (read && from.phys->dirty && yes) *to.host = 1;
-        else if (read && from.phys->dirty) sim_known_blank_locked(from.phys, from.at, n, to.host);
+        if (read && yes) *to.host = 1;
+        else if (read) sim_known_blank_locked(from.phys, from.at, n, to.host);
         if (to.phys && from.phys) sim_known_copy_locked(from.phys, from.at, n, to.phys, to.at);
         else if (to.phys) sim_known_set_locked(to.phys, to.at, n, SIM_KNOWN);
         if (to.phys && !from.phys && n == total && n <= SMALL) sim_known_give_locked(to.phys, to.at, n);

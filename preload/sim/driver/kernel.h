@@ -67,6 +67,13 @@ struct sim_plan {
     unsigned char batch;    /* concatenation: most inputs of a launch */
 };
 
+/* The type that the n-th input has in the functor, whose first argument may be one that it holds itself. */
+static inline enum sim_type sim_plan_type(const struct sim_plan *plan, unsigned input)
+{
+    unsigned argument = plan->scalar == 1 ? 1 : input;
+    return (enum sim_type)plan->type[argument < 2 ? argument : 1];
+}
+
 /* The plan of a kernel of this mangled name. */
 struct sim_plan sim_plan_of(const char *name);
 

@@ -33,6 +33,7 @@ struct sim_phys {
 CUresult sim_phys_new_locked(int device, size_t bytes, bool pooled, struct sim_phys **out);
 size_t sim_phys_held_locked(void); /* handles that the program has not released */
 void sim_phys_unref_locked(struct sim_phys *phys); /* frees it when nothing refers to it any more */
+/* Memory that nobody ever wrote reads as zeros. */
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes);
 bool sim_phys_write(struct sim_phys *phys, size_t at, const void *src, size_t bytes);
 void sim_phys_zero(struct sim_phys *phys, size_t at, size_t bytes);

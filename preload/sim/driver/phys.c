@@ -113,6 +113,10 @@ size_t sim_phys_held_locked(void)
 bool sim_phys_read(const struct sim_phys *phys, size_t at, void *dst, size_t bytes)
 {
     char *to = dst;
+    if (!phys->dirty) { /* never written */
+        memset(dst, 0, bytes);
+        return true;
+    }
     while (bytes) {
         ssize_t n = pread(file, to, bytes, (off_t)(phys->offset + at));
         if (n < 0 && errno == EINTR) continue;

@@ -34,6 +34,20 @@ int sim_library_touch(void *stream, const void *pointer, size_t bytes)
     return drv->touch ? drv->touch(pointer, bytes, stream) : 0;
 }
 
+int sim_library_known(const void *pointer, size_t bytes)
+{
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    return drv && drv->known ? drv->known(pointer, bytes) : 0;
+}
+
+void sim_library_forget(const void *pointer, size_t bytes)
+{
+    cudaError_t error;
+    const struct driver_table *drv = sim_driver(&error);
+    if (drv && drv->forget) drv->forget(pointer, bytes);
+}
+
 int sim_library_matrices(void *stream, const struct library_matrix *matrix, size_t count)
 {
     int result = 0;

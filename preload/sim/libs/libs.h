@@ -34,6 +34,10 @@ int sim_library_matrices(void *stream, const struct library_matrix *matrix, size
 size_t sim_library_width(int type);
 /* The work touches these bytes; not 0: they are device memory without access. */
 int sim_library_touch(void *stream, const void *pointer, size_t bytes);
+/* What is known of these bytes: all (2), some (1) or nothing (0). */
+int sim_library_known(const void *pointer, size_t bytes);
+/* Nothing is known of these bytes any more. */
+void sim_library_forget(const void *pointer, size_t bytes);
 /* A zeroed object of a library; handles of the libraries are plain memory. */
 int sim_library_new(void **out, size_t bytes);
 

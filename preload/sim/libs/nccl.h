@@ -39,7 +39,7 @@ struct comm {
     _Atomic int refs, aborted, error;
     uint64_t issued, exchanges, splits;
     struct exchange *spare; /* finished ones, for use again; under a lock of nccl_exchange.c */
-    uint64_t *sent, *received; /* messages to and from each rank so far */
+    uint64_t *messages; /* so far: to each rank, then from each */
 };
 
 /* A collective as every rank must issue it: the same function, count, type, root and operation. */

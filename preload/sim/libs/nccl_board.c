@@ -204,21 +204,34 @@ static bool dead(int pid)
     return pid && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-typedef bool (*arrived)(const struct row *row, uint64_t number);
+/* Whether `rank` has done its part of number `number`. */
+typedef bool (*arrived)(const struct comm *comm, int rank, uint64_t number);
 
-static bool has_sent(const struct row *row, uint64_t number)
+static bool has_sent(const struct comm *comm, int rank, uint64_t number)
 {
-    return row->sent > number;
+    return comm->board->row[rank].sent > number;
 }
 
-static bool has_read(const struct row *row, uint64_t number)
+static bool has_read(const struct comm *comm, int rank, uint64_t number)
 {
+    const struct row *row = &comm->board->row[rank];
     return number < 2 || row->read > number - 2 || dead(row->pid);
 }
 
-static bool has_split(const struct row *row, uint64_t number)
+static bool has_split(const struct comm *comm, int rank, uint64_t number)
 {
-    return row->split[number % 2].number >= number;
+    return comm->board->row[rank].split[number % 2].number >= number;
+}
+
+static bool has_posted(const struct comm *comm, int rank, uint64_t number)
+{
+    return channel(comm->board, rank, comm->rank)->sent > number;
+}
+
+/* There is room for one more message to it. */
+static bool has_taken(const struct comm *comm, int rank, uint64_t number)
+{
+    return channel(comm->board, comm->rank, rank)->received + NCCL_MESSAGES > number;
 }
 
 /* Gives the others up: they never joined, or one ended without its part. */
@@ -232,29 +245,52 @@ static int give_up(struct comm *comm, int rank, const char *why)
     return 0;
 }
 
+struct patience {
+    double start;
+    bool said;
+};
+
+static void say_waits(const struct comm *comm, int rank, arrived has)
+{
+    if (has == has_posted || has == has_taken)
+        sim_nccl_say("rank %d has waited %d seconds for a message from rank %d, or for it to be taken", comm->rank,
+                     SAY_AFTER_SECONDS, rank);
+    else
+        sim_nccl_say("rank %d has waited %d seconds for rank %d in collective %llu", comm->rank, SAY_AFTER_SECONDS,
+                     rank, (unsigned long long)comm->issued);
+}
+
+static int wait_for_rank(struct comm *comm, int rank, arrived has, uint64_t number, struct patience *patience)
+{
+    const struct board *board = comm->board;
+    for (unsigned nap = 20; !has(comm, rank, number); nap += nap < 2000 ? nap / 2 : 0) {
+        if (comm->aborted || board->alone) return 0;
+        usleep(nap);
+        const double waited = seconds() - patience->start;
+        const int pid = board->row[rank].pid;
+        if (!pid && waited > JOIN_SECONDS) return give_up(comm, rank, "has not joined");
+        if (dead(pid) && !has(comm, rank, number)) {
+            comm->error = NCCL_REMOTE_ERROR;
+            return give_up(comm, rank, "has ended");
+        }
+        if (patience->said || waited < SAY_AFTER_SECONDS) continue;
+        say_waits(comm, rank, has);
+        patience->said = true;
+    }
+    return 1;
+}
+
+static int wait_for_peer(struct comm *comm, int peer, arrived has, uint64_t number)
+{
+    struct patience patience = {seconds(), false};
+    return wait_for_rank(comm, peer, has, number, &patience);
+}
+
 static int wait_for(struct comm *comm, arrived has, uint64_t number)
 {
-    struct board *board = comm->board;
-    double start = seconds();
-    bool said = false;
-    for (int r = 0; r < board->ranks; r++) {
-        unsigned nap = 20;
-        while (!has(&board->row[r], number)) {
-            if (comm->aborted || board->alone) return 0;
-            usleep(nap);
-            if (nap < 2000) nap += nap / 2;
-            double waited = seconds() - start;
-            if (!board->row[r].pid && waited > JOIN_SECONDS) return give_up(comm, r, "has not joined");
-            if (dead(board->row[r].pid) && !has(&board->row[r], number)) {
-                comm->error = NCCL_REMOTE_ERROR;
-                return give_up(comm, r, "has ended");
-            }
-            if (said || waited < SAY_AFTER_SECONDS) continue;
-            sim_nccl_say("rank %d has waited %d seconds for rank %d in collective %llu", comm->rank,
-                         SAY_AFTER_SECONDS, r, (unsigned long long)comm->issued);
-            said = true;
-        }
-    }
+    struct patience patience = {seconds(), false};
+    for (int r = 0; r < comm->board->ranks; r++)
+        if (!wait_for_rank(comm, r, has, number, &patience)) return 0;
     return 1;
 }
 
@@ -315,33 +351,10 @@ bool sim_board_shared_here(const struct comm *comm)
 
 /* ---- messages ---- */
 
-/* Waits until `*progress` is at least `wanted`. */
-static int wait_for_peer(struct comm *comm, int peer, const _Atomic uint64_t *progress, uint64_t wanted)
-{
-    double start = seconds();
-    bool said = false;
-    for (unsigned nap = 20; *progress < wanted; nap += nap < 2000 ? nap / 2 : 0) {
-        const int pid = comm->board->row[peer].pid;
-        if (comm->aborted || comm->board->alone) return 0;
-        usleep(nap);
-        double waited = seconds() - start;
-        if (!pid && waited > JOIN_SECONDS) return give_up(comm, peer, "has not joined");
-        if (dead(pid) && *progress < wanted) {
-            comm->error = NCCL_REMOTE_ERROR;
-            return give_up(comm, peer, "has ended");
-        }
-        if (said || waited < SAY_AFTER_SECONDS) continue;
-        sim_nccl_say("rank %d has waited %d seconds for a message from rank %d, or for it to be taken", comm->rank,
-                     SAY_AFTER_SECONDS, peer);
-        said = true;
-    }
-    return 1;
-}
-
 int sim_board_send(struct comm *comm, int peer, uint64_t number, const void *data, size_t bytes)
 {
     struct channel *way = channel(comm->board, comm->rank, peer);
-    if (number >= NCCL_MESSAGES && !wait_for_peer(comm, peer, &way->received, number + 1 - NCCL_MESSAGES)) return 0;
+    if (!wait_for_peer(comm, peer, has_taken, number)) return 0;
     way->head[number % NCCL_MESSAGES].bytes = bytes;
     way->head[number % NCCL_MESSAGES].known = data != NULL;
     if (data) memcpy(message(comm->board, comm->rank, peer, number), data, bytes);
@@ -352,7 +365,7 @@ int sim_board_send(struct comm *comm, int peer, uint64_t number, const void *dat
 int sim_board_receive(struct comm *comm, int peer, uint64_t number, void *data, size_t bytes, bool *known)
 {
     struct channel *way = channel(comm->board, peer, comm->rank);
-    if (!wait_for_peer(comm, peer, &way->sent, number + 1)) return 0;
+    if (!wait_for_peer(comm, peer, has_posted, number)) return 0;
     const size_t sent = way->head[number % NCCL_MESSAGES].bytes;
     *known = data && sent == bytes && way->head[number % NCCL_MESSAGES].known;
     if (*known) memcpy(data, message(comm->board, peer, comm->rank, number), bytes);

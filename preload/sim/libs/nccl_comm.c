@@ -140,7 +140,7 @@ void sim_nccl_unref(struct comm *comm)
     if (--comm->refs) return;
     sim_board_leave(comm);
     sim_exchange_free_spare(comm);
-    free(comm->sent);
+    free(comm->messages);
     free(comm);
 }
 

@@ -73,11 +73,9 @@ static void meet(void *argument)
 {
     struct exchange *x = argument;
     const char *all;
-    cudaError_t error;
-    const struct driver_table *drv = sim_driver(&error);
     /* Packed objects end in bytes that nobody wrote, as all are as long as the longest. */
     const int enough = sim_nccl_width(x->plan.type) == 1 ? 1 : 2;
-    x->known = x->send && drv && drv->known && drv->known(x->src, x->send) >= enough;
+    x->known = x->send && sim_library_known(x->src, x->send) >= enough;
     if (sim_board_write(x->comm, x->number, x->out, x->send, x->stride, &x->known, &all)) {
         if (x->receive) assemble(x, all);
         sim_board_read(x->comm, x->number);
@@ -91,9 +89,7 @@ static void done(void *argument)
 {
     struct exchange *x = argument;
     struct comm *comm = x->comm;
-    cudaError_t error;
-    const struct driver_table *drv = sim_driver(&error);
-    if (!x->known && x->receive && drv && drv->forget) drv->forget(x->dst, x->receive);
+    if (!x->known && x->receive) sim_library_forget(x->dst, x->receive);
     pthread_mutex_lock(&lock);
     x->next = comm->spare;
     comm->spare = x;

@@ -44,12 +44,6 @@ static struct message *take(void)
     return NULL;
 }
 
-static const struct driver_table *driver(void)
-{
-    cudaError_t error;
-    return sim_driver(&error);
-}
-
 static void end(struct message *m)
 {
     struct comm *comm = m->comm;
@@ -63,8 +57,7 @@ static void end(struct message *m)
 static void post(void *argument)
 {
     struct message *m = argument;
-    const struct driver_table *drv = driver();
-    bool known = m->carries && drv && drv->known && drv->known(m->buffer, m->bytes) == 2;
+    bool known = m->carries && sim_library_known(m->buffer, m->bytes) == 2;
     (void)sim_board_send(m->comm, m->peer, m->number, known ? m->data : NULL, m->bytes);
     end(m);
 }
@@ -80,21 +73,19 @@ static void fetch(void *argument)
 static void received(void *argument)
 {
     struct message *m = argument;
-    const struct driver_table *drv = driver();
-    if (!m->known && drv && drv->forget) drv->forget(m->buffer, m->bytes);
+    if (!m->known) sim_library_forget(m->buffer, m->bytes);
     end(m);
 }
 
 bool sim_message(struct comm *comm, bool sends, int peer, void *buffer, size_t bytes, cudaStream_t stream)
 {
     if (!comm->board || comm->ranks < 2 || !bytes || sim_nccl_captured(stream)) return false;
-    if (!comm->sent && !(comm->sent = calloc(2 * (size_t)comm->ranks, sizeof *comm->sent))) return false;
-    comm->received = comm->sent + comm->ranks;
+    if (!comm->messages && !(comm->messages = calloc(2 * (size_t)comm->ranks, sizeof *comm->messages))) return false;
     struct message *m = take();
     if (!m) return false;
     *m = (struct message){.comm = comm, .sends = sends, .carries = bytes <= NCCL_MESSAGE, .peer = peer,
                           .buffer = buffer, .bytes = bytes, .data = m->data};
-    m->number = sends ? comm->sent[peer]++ : comm->received[peer]++;
+    m->number = comm->messages[sends ? peer : comm->ranks + peer]++;
     comm->refs++;
     if (sends) {
         bool ok = !m->carries || !cudaMemcpyAsync(m->data, buffer, bytes, cudaMemcpyDeviceToHost, stream);

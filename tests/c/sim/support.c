@@ -129,6 +129,15 @@ CUevent event_new(void)
     return event;
 }
 
+CUfunction kernel(const char *name)
+{
+    CUmodule module;
+    CUfunction function;
+    CHECK_EQUAL(cuModuleLoadData(&module, "image"), 0);
+    CHECK_EQUAL(cuModuleGetFunction(&function, module, name), 0);
+    return function;
+}
+
 void sleep_ms(void *ms)
 {
     usleep((unsigned)(uintptr_t)ms * 1000);

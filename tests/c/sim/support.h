@@ -31,6 +31,8 @@ void give_access(CUdeviceptr va, size_t bytes);
 CUdeviceptr mapped(size_t bytes, CUmemGenericAllocationHandle *handle);
 CUstream stream_new(void);
 CUevent event_new(void);
+/* A kernel that is registered with this (mangled) name. */
+CUfunction kernel(const char *name);
 /* A host function that sleeps for the number of milliseconds that its argument is. */
 void sleep_ms(void *ms);
 /* Keeps a stream busy. */

@@ -30,15 +30,6 @@ static const char SUM_LONG[] = "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8Redu
 static CUdeviceptr a, b, out;
 static CUstream stream;
 
-static CUfunction kernel(const char *name)
-{
-    CUmodule module;
-    CUfunction function;
-    CHECK_EQUAL(cuModuleLoadData(&module, "image"), 0);
-    CHECK_EQUAL(cuModuleGetFunction(&function, module, name), 0);
-    return function;
-}
-
 static void launch(const char *name, unsigned threads, void **params)
 {
     CHECK_EQUAL(cuLaunchKernel(kernel(name), 1, 1, 1, threads, 1, 1, 0, stream, params, NULL), 0);

@@ -8,15 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static CUfunction kernel(const char *name)
-{
-    CUmodule module;
-    CUfunction function;
-    CHECK_EQUAL(cuModuleLoadData(&module, "image"), 0);
-    CHECK_EQUAL(cuModuleGetFunction(&function, module, name), 0);
-    return function;
-}
-
 static void run(CUfunction function)
 {
     CHECK_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
