@@ -66,7 +66,7 @@ size_t sim_library_width(int type)
     switch (type) {
     case 3: case 8: case 28: case 29: return 1; /* 8-bit integers and floats */
     case 2: case 14: return 2;                  /* half, bfloat16 */
-    case 0: case 6: case 10: return 4;          /* float, pairs of halves, 32-bit integers */
+    case 0: case 6: case 10: case 15: return 4; /* float, pairs of halves, 32-bit integers */
     case 1: case 4: return 8;                   /* double, complex */
     case 5: return 16;
     default: return 0;

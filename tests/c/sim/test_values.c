@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+int cublasCreate_v2(void **out);
+int cublasDotEx(void *blas, int n, const void *x, int type_x, int step_x, const void *y, int type_y, int step_y,
+                void *result, int type, int execution);
+
 static void run(CUfunction function)
 {
     CHECK_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
@@ -196,6 +200,25 @@ static void check_report(const char *data_dependent, const char *reads)
 
 #define AFTER_20 "GML_SIM_FLAG_AFTER=20"
 
+/* By cudaDataType_t: a result of another width would leave bytes as they were, or write behind them. */
+static void test_a_dot_product_is_zero_in_each_type(void)
+{
+    static const struct {
+        int type;
+        size_t bytes;
+    } results[] = {{0, 4}, {1, 8}, {2, 2}, {4, 8}, {5, 16}, {6, 4}, {14, 2}, {15, 4}};
+    void *blas;
+    use_device();
+    CHECK_EQUAL(cublasCreate_v2(&blas), 0);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        const int type = results[i].type;
+        unsigned char result[17];
+        memset(result, 7, sizeof result);
+        CHECK_EQUAL(cublasDotEx(blas, 0, NULL, type, 1, NULL, type, 1, result, type, 0), 0);
+        for (size_t at = 0; at < sizeof result; at++) CHECK_EQUAL(result[at], at < results[i].bytes ? 0 : 7);
+    }
+}
+
 int main(void)
 {
     run_on_device("the_nth_read_is_yes_once", test_the_nth_read_is_yes_once, AFTER_20);
@@ -204,6 +227,7 @@ int main(void)
     run_on_device("flags_of_other_kernels", test_flags_of_other_kernels_do_not_count, AFTER_20);
     run_on_device("training_is_no_loop_on_a_flag", test_training_is_no_loop_on_a_flag, AFTER_20);
     run_on_device("written_bytes_are_read", test_written_bytes_are_read, AFTER_20);
+    RUN_SIM(test_a_dot_product_is_zero_in_each_type);
     CHECK(mkdtemp(folder));
     RUN_SIM(test_kernels_of_data_dependent_shapes);
     check_report("\"data_dependent\": {\"nonzero\": 1, \"unique\": 2, \"unique_by_key\": 1}", "\"reads\": {\"4\": 1}");
