@@ -65,14 +65,12 @@ class Painter:
             right = f"no GPU memory call for {format_seconds(frame.age_s)} · {right}"
         elif frame.places > 1:
             right = f"fullest of {frame.places} · {right}"
-        left = f"── {self._title} "
+        room = columns - len(right) - 5  # for what stands left of a rule of one cell
+        left = _fitting(room, [f"── {title} " for title in _shorter(self._title)] + ["── "])
         spark = sparkline([point.live for point in points[-_SPARKS:]], frame.usage.peak_reserved)
-        if spark and len(left) + len(spark) + len(right) + 6 <= columns:
+        if spark and len(left) + len(spark) + 1 <= room:
             left += f"{spark} "
-        fill = columns - len(left) - len(right) - 4
-        if fill < 1:
-            left, fill = "── ", max(1, columns - len(right) - 7)
-        return Text(f"{left}{'─' * fill} {right} ──", style="dim")
+        return Text(f"{left}{'─' * max(1, columns - len(left) - len(right) - 4)} {right} ──", style="dim")
 
 
 def format_rate(steps: Steps) -> str:
@@ -187,6 +185,12 @@ def work_line(frame: Frame, elapsed: float, columns: int) -> Text:
 
 def _pairs(names: Sequence[str], sizes: Sequence[str]) -> str:
     return " · ".join(f"{name} {size}" for name, size in zip(names, sizes, strict=True))
+
+
+def _shorter(title: str) -> list[str]:
+    """The title, then with one part less each, down to its first."""
+    parts = title.split(" · ")
+    return [" · ".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 def _fitting(columns: int, variants: Sequence[str]) -> str:
