@@ -43,6 +43,11 @@ def test_lengths_outlive_kernels(tmp_path: Path) -> None:
     assert out == [f"[7, {5 - step}] [0, 0, 0]" for step in range(3)]
 
 
+def test_loss_scales_are_those_of_the_cpu(tmp_path: Path) -> None:
+    out, _ = gml(tmp_path / "run", str(PROGRAMS / "scaler.py"))
+    assert out[0].startswith("[65536.0, 65536.0, 65536.0] [1024.0, 2048.0,") and out[1:] == out[:1]
+
+
 def test_objects_between_ranks(tmp_path: Path) -> None:
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(PROGRAMS / "objects.py"))
     out, _ = gml(tmp_path / "run", *words, GML_SIM_DEVICES="2")

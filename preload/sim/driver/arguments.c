@@ -270,6 +270,20 @@ static bool read_concatenation(struct sim_computation *c, void *const *params)
     return on_device(c->operand[0].va);
 }
 
+/* ---- the step of a loss scaler ---- */
+
+static bool read_scaler(struct sim_computation *c, void *const *params)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        c->operand[i].va = pointer(params[i], 0);
+        if (!on_device(c->operand[i].va)) return false;
+    }
+    memcpy(&c->scalar.f, params[3], sizeof c->scalar.f);
+    memcpy(&c->scale.f, params[4], sizeof c->scale.f);
+    c->order = word(params[5], 0);
+    return true;
+}
+
 struct sim_computation *sim_arguments_read_locked(const struct sim_plan *plan, void *const *params,
                                                   const unsigned grid[3], const unsigned block[3])
 {
@@ -284,6 +298,8 @@ struct sim_computation *sim_arguments_read_locked(const struct sim_plan *plan, v
     if (cat) {
         c->parts = grid[1];
         ok = read_concatenation(c, params);
+    } else if (plan->form == SIM_FORM_SCALER) {
+        ok = read_scaler(c, params);
     } else if (plan->form == SIM_FORM_REDUCE) {
         ok = read_reduction(c, params[0], grid, block);
     } else {

@@ -348,10 +348,21 @@ static void concatenate(const struct sim_computation *c)
     }
 }
 
+static void note_fill(const struct sim_computation *c)
+{
+    const size_t bytes = sim_type_bytes(c->operand[0].type);
+    const struct sim_place place = sim_locate_locked(c->operand[0].va, bytes);
+    if (place.phys && place.bytes == bytes) sim_known_give_locked(place.phys, place.at, bytes, SIM_GIVEN_FILL);
+}
+
 void sim_compute_locked(const struct sim_computation *c)
 {
     if (c->plan.form == SIM_FORM_CAT) {
         concatenate(c);
+        return;
+    }
+    if (c->plan.form == SIM_FORM_SCALER) {
+        sim_scaler_step_locked(c);
         return;
     }
     bool some = c->plan.action == SIM_DO_FILL;
@@ -360,4 +371,5 @@ void sim_compute_locked(const struct sim_computation *c)
     uint64_t most = c->dims > 1 || has_gaps(c) ? MOST_APART : MOST;
     if (some && c->count * c->over <= most && sim_type_bytes(c->operand[0].type)) compute_each(c);
     else compute_alike(c);
+    if (c->plan.action == SIM_DO_FILL && c->count == 1) note_fill(c);
 }

@@ -22,7 +22,8 @@ enum sim_form { /* the loop */
     SIM_FORM_STRIDED, /* elementwise_kernel(N, {offsets, pointers, functor, types}) */
     SIM_FORM_INDEX,   /* elementwise_kernel_with_index(N, functor, pointer) */
     SIM_FORM_REDUCE,  /* reduce_kernel(ReduceOp) */
-    SIM_FORM_CAT      /* CatArrayBatchedCopy…(output, inputs, _, dimension, stride) */
+    SIM_FORM_CAT,     /* CatArrayBatchedCopy…(output, inputs, _, dimension, stride) */
+    SIM_FORM_SCALER   /* amp_update_scale_cuda_kernel(scale, tracker, found, growth, backoff, interval) */
 };
 
 enum sim_action { /* what is computed of each element */
@@ -118,6 +119,9 @@ struct sim_computation *sim_arguments_read_locked(const struct sim_plan *plan, v
 void sim_computation_unref_locked(struct sim_computation *computation);
 /* Computes what can be, and forgets the rest of what the kernel writes. */
 void sim_compute_locked(const struct sim_computation *computation);
+/* The step of a loss scaler (scaler.c): operands are the scale, the steps since it grew and whether a gradient was not
+ * finite; `scalar` and `scale` hold the factors of growth and backoff, `order` the steps from growth to growth. */
+void sim_scaler_step_locked(const struct sim_computation *computation);
 
 /* Memory of one element as a value, and back. */
 struct sim_value sim_value_load(enum sim_type type, const void *from);

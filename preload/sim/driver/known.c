@@ -130,14 +130,16 @@ void sim_known_nothing_locked(void)
     count = 0;
 }
 
-/* ---- what the host gave ---- */
+/* ---- what was given ---- */
 
-/* Small copies from the host, the last ones by place. A program that reads back just what it gave, the lengths of a
- * batch behind the forward pass, gets that: a result that was put there since needs the very same place and size. */
+/* Small copies from the host and single elements, the last ones by place: they outlive kernels that are not
+ * understood. A program that reads back just what it gave, the lengths of a batch behind the forward pass, gets that:
+ * a result that was put there since needs the very same place and size. */
 enum { GIVEN = 4096 };
 static struct given {
     uint64_t phys;
     size_t at, bytes;
+    enum sim_given how;
 } given[GIVEN];
 
 static struct given *given_at(const struct sim_phys *phys, size_t at)
@@ -145,15 +147,15 @@ static struct given *given_at(const struct sim_phys *phys, size_t at)
     return &given[(phys->id * 0x9e3779b97f4a7c15u ^ (at >> 4) * 0xff51afd7ed558ccdu) >> 20 & (GIVEN - 1)];
 }
 
-void sim_known_give_locked(const struct sim_phys *phys, size_t at, size_t bytes)
+void sim_known_give_locked(const struct sim_phys *phys, size_t at, size_t bytes, enum sim_given how)
 {
-    *given_at(phys, at) = (struct given){phys->id, at, bytes};
+    *given_at(phys, at) = (struct given){phys->id, at, bytes, how};
 }
 
-bool sim_known_given_locked(const struct sim_phys *phys, size_t at, size_t bytes)
+enum sim_given sim_known_given_locked(const struct sim_phys *phys, size_t at, size_t bytes)
 {
     const struct given *g = given_at(phys, at);
-    return g->phys == phys->id && g->at == at && g->bytes == bytes;
+    return g->phys == phys->id && g->at == at && g->bytes == bytes ? g->how : SIM_GIVEN_NOT;
 }
 
 /* ---- by address ---- */

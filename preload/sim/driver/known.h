@@ -16,6 +16,13 @@ enum sim_known {
     SIM_KNOWN    /* the bytes in memory are what a device would hold */
 };
 
+enum sim_given {
+    SIM_GIVEN_NOT,
+    SIM_GIVEN_FILL, /* one element, by a fill */
+    SIM_GIVEN_COPY, /* by a copy from the host */
+    SIM_GIVEN_KEPT  /* a program's own state, which nothing else writes (scaler.c) */
+};
+
 /* A piece gets a new state; SIM_UNKNOWN forgets it. */
 void sim_known_set_locked(const struct sim_phys *phys, size_t at, size_t bytes, enum sim_known state);
 /* The state of all of these bytes; SIM_UNKNOWN where they differ. */
@@ -24,9 +31,9 @@ enum sim_known sim_known_get_locked(const struct sim_phys *phys, size_t at, size
 bool sim_known_any_locked(const struct sim_phys *phys, size_t at, size_t bytes);
 /* Zeros in place of what is not known, in a copy of these bytes. */
 void sim_known_blank_locked(const struct sim_phys *phys, size_t at, size_t bytes, char *copy);
-/* The host copied just these bytes here; whether such a copy is the last that is remembered of the place. */
-void sim_known_give_locked(const struct sim_phys *phys, size_t at, size_t bytes);
-bool sim_known_given_locked(const struct sim_phys *phys, size_t at, size_t bytes);
+/* Just these bytes were written here in one piece; how, where that is the last that is remembered of the place. */
+void sim_known_give_locked(const struct sim_phys *phys, size_t at, size_t bytes, enum sim_given how);
+enum sim_given sim_known_given_locked(const struct sim_phys *phys, size_t at, size_t bytes);
 /* A copy between two places. */
 void sim_known_copy_locked(const struct sim_phys *from, size_t at, size_t bytes, const struct sim_phys *to,
                            size_t to_at);
