@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales of a GradScaler over steps, one of which finds a gradient that is not finite: on the CPU, then on the GPU."""
+"""Scales of a GradScaler over steps, one of which finds an infinite gradient: on the CPU, then on the GPU."""
 
 import torch
 
