@@ -16,7 +16,7 @@ bool gml_ledger_add(gml_ledger *ledger, uintptr_t address, gml_ledger_entry entr
     uint64_t packed = (uint64_t)entry.bytes << DEVICE_BITS | ((uint64_t)entry.device & DEVICE_MASK);
     bool added = false;
     gml_lock_acquire(&ledger->lock);
-    if (entry.bytes > 0 && gml_map_ensure(&ledger->blocks) == GML_OK) {
+    if (entry.bytes > 0 && address != 0 && gml_map_ensure(&ledger->blocks) == GML_OK) {
         (void)gml_map_remove(&ledger->blocks, address);
         gml_map_put(&ledger->blocks, address, (void *)(uintptr_t)packed);
         added = true;

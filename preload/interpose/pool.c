@@ -207,7 +207,7 @@ cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total)
     int ordinal = 0;
     size_t free_bytes = 0;
     size_t total_bytes = 0;
-    if (shim == NULL || out_free == NULL || out_total == NULL)
+    if (shim == NULL || out_free == NULL)
         return real->cudaMemGetInfo(out_free, out_total);
     cudaError_t error = real->cudaMemGetInfo(&free_bytes, &total_bytes);
     if (error != cudaSuccess)
@@ -221,6 +221,7 @@ cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total)
             free_bytes = servable_bytes(shim, device, free_bytes, total_bytes);
     }
     *out_free = free_bytes;
-    *out_total = total_bytes;
+    if (out_total != NULL) /* programs that only want to know what is free pass NULL */
+        *out_total = total_bytes;
     return cudaSuccess;
 }

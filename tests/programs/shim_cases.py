@@ -131,7 +131,7 @@ def limit():
 
 
 def mem_info():
-    """Idle chunks count as free; total never changes; NULL is refused as the driver does."""
+    """Idle chunks count as free, whether or not the total is asked for; it never changes; NULL is the driver's."""
     before, total = cuda.mem_info()
     block = malloc(GIB)
     during, _ = cuda.mem_info()
@@ -141,6 +141,9 @@ def mem_info():
     check(lib.cudaDeviceSynchronize())
     after, total_after = cuda.mem_info()
     assert after == before and total_after == total
+    alone = c_size_t()
+    check(lib.cudaMemGetInfo(byref(alone), None))
+    assert alone.value == after
     small = malloc(1000)
     assert before - cuda.mem_info()[0] in range(1, 65 * MIB)
     check(lib.cudaFree(small))

@@ -68,6 +68,7 @@ DRIVER(cuMemAllocPitch_v2, (CUdeviceptr * out, size_t *pitch, size_t width, size
     (void)ctx;
     if (!out || !pitch || !width || !height) return CUDA_ERROR_INVALID_VALUE;
     if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
+    if (width > SIZE_MAX / 2 || sim_round_up(width, 512) > SIZE_MAX / height) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t row = sim_round_up(width, 512);
     CUresult result = cuMemAlloc_v2(out, row * height);
     if (result == CUDA_SUCCESS) *pitch = row;

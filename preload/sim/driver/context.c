@@ -105,6 +105,7 @@ static void ctx_destroy_locked(struct sim_ctx *ctx)
     sim_clock_clear(&ctx->ended);
     sim.device[ctx->device].contexts--;
     if (ctx->primary) sim.device[ctx->device].primary = NULL;
+    sim_pool_relax_locked();
     sim_object_free_locked(ctx);
 }
 

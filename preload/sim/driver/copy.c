@@ -79,10 +79,23 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
     return true;
 }
 
+static CUresult check_from_locked(struct sim_ctx *ctx, int device, uintptr_t va, size_t bytes, bool write,
+                                  const char *what)
+{
+    if (!is_device_locked(va) || sim_access_ok_locked(va, bytes, device, write)) return CUDA_SUCCESS;
+    return sim_ctx_fault_locked(ctx, what, va, bytes);
+}
+
 static CUresult check_locked(struct sim_ctx *ctx, uintptr_t va, size_t bytes, bool write, const char *what)
 {
-    if (!is_device_locked(va) || sim_access_ok_locked(va, bytes, ctx->device, write)) return CUDA_SUCCESS;
-    return sim_ctx_fault_locked(ctx, what, va, bytes);
+    return check_from_locked(ctx, ctx->device, va, bytes, write, what);
+}
+
+/* The device that reaches one end of a copy: the stream's, or for a copy between peers the one that has the memory. */
+static int reaches_locked(const struct sim_stream *stream, const struct sim_op *op, uintptr_t va)
+{
+    struct sim_page page = op->u.copy.peers ? sim_page_locked(va) : (struct sim_page){0};
+    return page.map ? page.map->phys->device : stream->ctx->device;
 }
 
 CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
@@ -96,8 +109,9 @@ CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
     sim_time_copy(total);
     for (size_t i = 0; i < op->u.copy.rows; i++) {
         uintptr_t d = dst + i * op->u.copy.dst_pitch, s = src + i * op->u.copy.src_pitch;
-        CUresult result = check_locked(ctx, d, row, true, "copy to");
-        if (result == CUDA_SUCCESS && from) result = check_locked(ctx, s, row, false, "copy from");
+        CUresult result = check_from_locked(ctx, reaches_locked(stream, op, d), d, row, true, "copy to");
+        if (result == CUDA_SUCCESS && from)
+            result = check_from_locked(ctx, reaches_locked(stream, op, s), s, row, false, "copy from");
         if (result != CUDA_SUCCESS) return result;
         if (total > cap && !sim_config_get()->adversarial) {
             if (to) sim_known_mark_locked(d, row, SIM_UNKNOWN);

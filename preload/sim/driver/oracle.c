@@ -230,14 +230,21 @@ struct request {
     size_t bytes;
     uint64_t stream;
     const struct sim_clock *clock;
+    bool lost;
 };
+
+/* The context is lost, and all its work with it: nothing runs any more that order could matter to. */
+static bool lost(int device)
+{
+    return sim.device[device].primary && sim.device[device].primary->sticky != CUDA_SUCCESS;
+}
 
 static void see_reuse(const struct sim_mark *mark, const void *context)
 {
     const struct request *r = context;
     static const struct sim_clock none;
     if (mark->live) stop("memory is handed out that is in use", mark, r->va, r->bytes, r->stream);
-    if (!before(mark, r->clock ? r->clock : &none))
+    if (!r->lost && !before(mark, r->clock ? r->clock : &none))
         stop("memory is handed out again before work on it is ordered", mark, r->va, r->bytes, r->stream);
 }
 
@@ -267,7 +274,7 @@ void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t handle)
     if (!sim_config_get()->oracle || !sim.ready || sim.forked) return;
     sim_lock();
     struct sim_stream *stream = stream_of(handle);
-    struct request request = {va, bytes, handle, stream ? &stream->clock : NULL};
+    struct request request = {va, bytes, handle, stream ? &stream->clock : NULL, false};
     struct sim_mark model = {.live = what == NOTE_REUSE, .va = va, .stream = handle};
     if (stream) {
         model.slot = stream->slot;
@@ -280,6 +287,7 @@ void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t handle)
         size_t from = at - page.map->va, to = va + bytes - page.map->va;
         if (to > page.map->bytes) to = page.map->bytes;
         if (what == NOTE_FREE && handle == SIM_NO_STREAM && !model.all.count) all_work(&model.all, page.map->phys->device);
+        request.lost = lost(page.map->phys->device);
         cut(page.map->phys, from, to, what == NOTE_REUSE ? see_reuse : see_free, &request);
         model.map_va = page.map->va;
         put(page.map->phys, &model, from, to);
@@ -294,7 +302,7 @@ void gml_sim_note(int what, uintptr_t va, size_t bytes, uint64_t handle)
 /* Unmapping is not ordered by any stream: all work on the memory must be known to be done. */
 void sim_oracle_unmap_locked(const struct sim_map *map)
 {
-    if (!sim_config_get()->oracle) return;
+    if (!sim_config_get()->oracle || lost(map->phys->device)) return;
     if (map->live_bytes) stop("a block in use is unmapped", map->phys->marks, map->va, map->bytes, SIM_NO_STREAM);
     struct sim_stream *busy = sim_pending_touch_locked(map->va, map->bytes);
     if (busy)

@@ -8,19 +8,42 @@
 #include <string.h>
 
 static const size_t STEP = (size_t)32 << 20;
+static struct sim_pool *pools; /* all of them */
 
 static size_t weight(const struct sim_range *range)
 {
     return sim_round_up(range->bytes, 512);
 }
 
+static struct sim_pool *new_locked(int device)
+{
+    struct sim_pool *pool = sim_object_new_locked(SIM_POOL);
+    if (!pool) return NULL;
+    *pool = (struct sim_pool){.object = pool->object, .device = device, .reuse = {1, 1, 1}, .next = pools};
+    pools = pool;
+    return pool;
+}
+
+static void end_locked(struct sim_pool *pool)
+{
+    struct sim_pool **link = &pools;
+    while (*link != pool) link = &(*link)->next;
+    *link = pool->next;
+    sim_budget_give_locked(pool->device, pool->reserved);
+    sim_object_free_locked(pool);
+}
+
+/* The pool, unless the program destroyed it. */
+static struct sim_pool *pool_get_locked(CUmemoryPool handle)
+{
+    struct sim_pool *pool = sim_object_get_locked(SIM_POOL, handle);
+    return pool && !pool->destroyed ? pool : NULL;
+}
+
 struct sim_pool *sim_pool_default_locked(int device)
 {
     struct sim_device *d = &sim.device[device];
-    if (!d->pool && (d->pool = sim_object_new_locked(SIM_POOL))) {
-        *d->pool = (struct sim_pool){.object = d->pool->object, .device = device, .is_default = true,
-                                     .reuse = {1, 1, 1}};
-    }
+    if (!d->pool && (d->pool = new_locked(device))) d->pool->is_default = true;
     if (!d->current_pool) d->current_pool = d->pool;
     return d->pool;
 }
@@ -50,16 +73,15 @@ static void shrink_locked(struct sim_pool *pool, size_t keep)
 /* What a synchronisation does: unused memory over the release threshold goes back. */
 void sim_pool_relax_locked(void)
 {
-    for (int i = 0; i < SIM_MAX_DEVICES; i++) {
-        struct sim_pool *pool = sim.device[i].pool;
-        if (pool && pool->reserved > pool->threshold) shrink_locked(pool, pool->threshold);
-    }
+    for (struct sim_pool *pool = pools; pool; pool = pool->next)
+        if (pool->reserved > pool->threshold) shrink_locked(pool, pool->threshold);
 }
 
 void sim_pool_return_locked(struct sim_range *range)
 {
     range->pool->used -= weight(range);
     if (range->freeing) range->pool->pending--;
+    if (range->pool->destroyed && !range->pool->used) end_locked(range->pool);
 }
 
 static CUresult alloc_locked(struct sim_ctx *ctx, struct sim_pool *pool, size_t bytes, CUdeviceptr *out)
@@ -113,7 +135,7 @@ static CUresult alloc(struct sim_ctx *ctx, CUdeviceptr *out, size_t bytes, CUmem
     struct sim_stream *s;
     CUresult result = sim_stream_get_locked(ctx, stream, &s);
     sim_pool_default_locked(ctx->device);
-    struct sim_pool *pool = handle ? sim_object_get_locked(SIM_POOL, handle) : sim.device[ctx->device].current_pool;
+    struct sim_pool *pool = handle ? pool_get_locked(handle) : sim.device[ctx->device].current_pool;
     if (result == CUDA_SUCCESS && (!pool || !bytes)) result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = s->capture ? capture_locked(ctx, s, bytes, out) : alloc_locked(ctx, pool, bytes, out);
@@ -186,11 +208,6 @@ DRIVER(cuDeviceGetMemPool, (CUmemoryPool * out, CUdevice device))
     return CUDA_SUCCESS;
 }
 
-static struct sim_pool *pool_get_locked(CUmemoryPool handle)
-{
-    return sim_object_get_locked(SIM_POOL, handle);
-}
-
 DRIVER(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool handle))
 {
     ENTER(cuDeviceSetMemPool);
@@ -210,30 +227,28 @@ DRIVER(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props))
         props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !device_ok(props->location.id))
         return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct sim_pool *pool = sim_object_new_locked(SIM_POOL);
+    struct sim_pool *pool = new_locked(props->location.id);
     if (pool) {
-        pool->device = props->location.id;
         pool->max_bytes = props->maxSize;
         pool->handle_types = props->handleTypes;
-        for (int i = 0; i < 3; i++) pool->reuse[i] = 1;
         *out = (CUmemoryPool)(void *)pool;
     }
     sim_unlock();
     return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The default pool cannot be destroyed; one with live allocations is, in this simulation, refused. */
+/* The default pool cannot be destroyed; one with allocations goes when the last of them is freed. */
 DRIVER(cuMemPoolDestroy, (CUmemoryPool handle))
 {
     ENTER(cuMemPoolDestroy);
     sim_lock();
     struct sim_pool *pool = pool_get_locked(handle);
-    bool ok = pool && !pool->is_default && !pool->used;
+    bool ok = pool && !pool->is_default;
     if (ok) {
         struct sim_device *d = &sim.device[pool->device];
-        if (d->current_pool == pool) d->current_pool = d->pool;
-        sim_budget_give_locked(pool->device, pool->reserved);
-        sim_object_free_locked(pool);
+        if (d->current_pool == pool) d->current_pool = sim_pool_default_locked(pool->device);
+        pool->destroyed = true;
+        if (!pool->used) end_locked(pool);
     }
     sim_unlock();
     return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -10,6 +10,8 @@ struct sim_pool {
     struct sim_object object;
     int device;
     bool is_default;
+    bool destroyed; /* by the program; it goes with the last of its allocations */
+    struct sim_pool *next;
     size_t used, reserved, used_high, reserved_high, max_bytes;
     uint64_t threshold;
     int reuse[3];
@@ -21,7 +23,7 @@ struct sim_pool *sim_pool_default_locked(int device);
 /* Unmaps and forgets an allocation of any kind but a reservation (alloc.c). */
 void sim_allocation_free_locked(struct sim_range *range);
 void sim_pool_return_locked(struct sim_range *range);
-void sim_pool_relax_locked(void); /* at a synchronisation: give back what is over the threshold */
+void sim_pool_relax_locked(void); /* at a synchronisation: pools give back what is over their thresholds */
 
 /* Physical memory, addresses and a map with full access. With `pool`, the pool keeps the account. */
 CUresult sim_allocation_new_locked(struct sim_ctx *ctx, size_t bytes, struct sim_pool *pool,

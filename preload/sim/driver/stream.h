@@ -42,6 +42,7 @@ struct sim_op {
             size_t bytes, rows, dst_pitch, src_pitch; /* rows of `bytes` bytes each */
             void *staging;                            /* copy of a pageable source */
             bool plain;                               /* a call that waits: the larger cap */
+            bool peers;                               /* each end is reached from the device that it lies on */
         } copy;
         struct {
             uintptr_t va;

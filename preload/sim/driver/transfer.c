@@ -22,6 +22,7 @@ static CUresult submit_copy(struct sim_ctx *ctx, CUstream handle, struct sim_op 
 {
     struct sim_stream *stream;
     if (!op.u.copy.bytes || !op.u.copy.rows) return CUDA_SUCCESS;
+    if (!op.u.copy.dst || !op.u.copy.src) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = sim_stream_get_locked(ctx, handle, &stream);
     if (result == CUDA_SUCCESS && wait) result = sim_capture_unsafe_locked();
@@ -50,7 +51,15 @@ done:
 
 static struct sim_op copy_op(uintptr_t dst, uintptr_t src, size_t bytes, bool plain)
 {
-    return (struct sim_op){.kind = SIM_OP_COPY, .u.copy = {dst, src, bytes, 1, 0, 0, NULL, plain}};
+    return (struct sim_op){.kind = SIM_OP_COPY, .u.copy = {dst, src, bytes, 1, 0, 0, NULL, plain, false}};
+}
+
+/* Between two devices, whether or not one may use the other's memory. */
+static struct sim_op peer_op(uintptr_t dst, uintptr_t src, size_t bytes, bool plain)
+{
+    struct sim_op op = copy_op(dst, src, bytes, plain);
+    op.u.copy.peers = true;
+    return op;
 }
 
 /* A pointer that must be device memory but is none is refused at once, not at execution. */
@@ -120,7 +129,7 @@ DRIVER(cuMemcpyPeer, (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcon
 {
     ENTER_CTX(cuMemcpyPeer, ctx);
     (void)dst_ctx, (void)src_ctx;
-    return submit_copy(ctx, NULL, copy_op((uintptr_t)dst, (uintptr_t)src, bytes, true), true);
+    return submit_copy(ctx, NULL, peer_op((uintptr_t)dst, (uintptr_t)src, bytes, true), true);
 }
 
 DRIVER(cuMemcpyPeerAsync,
@@ -128,7 +137,7 @@ DRIVER(cuMemcpyPeerAsync,
 {
     ENTER_CTX(cuMemcpyPeerAsync, ctx);
     (void)dst_ctx, (void)src_ctx;
-    return submit_copy(ctx, stream, copy_op((uintptr_t)dst, (uintptr_t)src, bytes, false), false);
+    return submit_copy(ctx, stream, peer_op((uintptr_t)dst, (uintptr_t)src, bytes, false), false);
 }
 
 static CUresult copy_2d(struct sim_ctx *ctx, const CUDA_MEMCPY2D *c, CUstream stream, bool plain)

@@ -139,6 +139,7 @@ RUNTIME(cudaDeviceEnablePeerAccess, (int peer, unsigned flags))
 {
     BEGIN_CTX(cudaDeviceEnablePeerAccess);
     CUcontext ctx;
+    if (peer == sim_thread_device()) return sim_fail(cudaErrorInvalidDevice);
     CUresult result = drv->cuDevicePrimaryCtxRetain(&ctx, peer);
     if (result == CUDA_SUCCESS) result = drv->cuCtxEnablePeerAccess(ctx, flags);
     return sim_return(result);

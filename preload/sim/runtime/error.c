@@ -3,10 +3,14 @@
 #include "sim/runtime/runtime.h"
 
 static __thread cudaError_t last_error;
+static __thread unsigned error_epoch; /* when it happened */
+static _Atomic unsigned epoch;        /* resets of a device so far: what was lost before one is lost no more */
 
 cudaError_t sim_fail(cudaError_t error)
 {
-    if (error != cudaSuccess) last_error = error;
+    if (error == cudaSuccess) return error;
+    last_error = error;
+    error_epoch = epoch;
     return error;
 }
 
@@ -15,17 +19,23 @@ cudaError_t sim_return(CUresult result)
     return sim_fail((cudaError_t)result);
 }
 
-/* An illegal access stays: the context is lost. */
-SIM_ENTRY(cudaError_t, cudaGetLastError, (void))
+void sim_forget_lost(void)
 {
-    cudaError_t error = last_error;
-    if (error != cudaErrorIllegalAddress) last_error = cudaSuccess;
-    return error;
+    epoch++;
 }
 
 SIM_ENTRY(cudaError_t, cudaPeekAtLastError, (void))
 {
+    if (last_error == cudaErrorIllegalAddress && error_epoch != epoch) last_error = cudaSuccess;
     return last_error;
+}
+
+/* An illegal access stays while the context is lost, that is until a reset. */
+SIM_ENTRY(cudaError_t, cudaGetLastError, (void))
+{
+    cudaError_t error = cudaPeekAtLastError();
+    if (error != cudaErrorIllegalAddress) last_error = cudaSuccess;
+    return error;
 }
 
 static const struct {

@@ -158,5 +158,6 @@ RUNTIME(cudaDeviceReset, (void))
     primary[device] = NULL;
     pthread_mutex_unlock(&lock);
     drv->cuCtxSetCurrent(NULL);
+    sim_forget_lost();
     return sim_return(result);
 }

@@ -44,6 +44,7 @@ RUNTIME(cudaMalloc3D, (cudaPitchedPtr * out, cudaExtent extent))
     if (!out) return sim_fail(cudaErrorInvalidValue);
     void *pointer;
     size_t pitch;
+    if (extent.depth && extent.height > SIZE_MAX / extent.depth) return sim_fail(cudaErrorMemoryAllocation);
     cudaError_t error = cudaMallocPitch(&pointer, &pitch, extent.width, extent.height * extent.depth);
     if (error == cudaSuccess) *out = (cudaPitchedPtr){pointer, pitch, extent.width, extent.height};
     return error;

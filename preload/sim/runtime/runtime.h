@@ -151,6 +151,7 @@ const struct driver_table *sim_driver(cudaError_t *error);
 /* Remembers a failure for cudaGetLastError ("not ready" too, as the real one) and hands it on. */
 cudaError_t sim_return(CUresult result);
 cudaError_t sim_fail(cudaError_t error);
+void sim_forget_lost(void); /* a device was reset: an illegal access before that is no last error any more */
 
 /* Makes the thread's device current (its primary context) as the first runtime call of a thread does. */
 cudaError_t sim_thread_ready(void);

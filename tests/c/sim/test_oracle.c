@@ -175,6 +175,20 @@ static void test_unmap_under_unfinished_work(void)
     CHECK_EQUAL(cuMemUnmap(va, CHUNK), 0);
 }
 
+/* A program that lost its context resets the device: no work is left that the unmap could come too early for. */
+static void test_unmap_in_a_lost_context(void)
+{
+    use_device();
+    CUdeviceptr va = mapped(CHUNK, &handle);
+    take(va, 4096, NULL);
+    CHECK_EQUAL(cuMemsetD8_v2(va, 0, 2 * CHUNK), CUDA_ERROR_ILLEGAL_ADDRESS); /* past its end */
+    give(va, 4096, NULL);
+    CHECK_EQUAL(cuMemUnmap(va, CHUNK), 0);
+    CHECK_EQUAL(cuDevicePrimaryCtxReset_v2(0), 0);
+    use_device();
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
+}
+
 static void test_unmap_under_a_live_block(void)
 {
     use_device();
@@ -292,6 +306,7 @@ int main(void)
     RUN_STOP(test_unmap_under_a_live_block, "in use is unmapped");
     RUN_STOP(test_unmap_under_a_queued_copy, "waiting in a stream");
     RUN_SIM(test_unmap_of_finished_memory);
+    RUN_SIM(test_unmap_in_a_lost_context);
     RUN_STOP(test_work_after_a_destroyed_stream, "before work on it is ordered");
     RUN_SIM(test_waiting_covers_destroyed_streams);
     RUN_LATE(test_waiting_covers_destroyed_streams);

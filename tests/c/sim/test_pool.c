@@ -138,6 +138,20 @@ static void test_runtime_errors(void)
     CHECK(!strcmp(cudaGetErrorName(cudaErrorIllegalAddress), "cudaErrorIllegalAddress"));
 }
 
+static void test_a_reset_ends_a_lost_context(void)
+{
+    void *pointer;
+    CHECK_EQUAL(cudaMalloc(&pointer, CHUNK), 0);
+    CHECK_EQUAL(cuMemsetD8_v2((CUdeviceptr)(uintptr_t)pointer, 0, 2 * CHUNK), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_EQUAL(cudaFree(pointer), cudaErrorIllegalAddress);
+    CHECK_EQUAL(cudaGetLastError(), cudaErrorIllegalAddress);
+    CHECK_EQUAL(cudaGetLastError(), cudaErrorIllegalAddress); /* it stays */
+    CHECK_EQUAL(cudaDeviceReset(), 0);
+    CHECK_EQUAL(cudaPeekAtLastError(), 0);
+    CHECK_EQUAL(cudaMalloc(&pointer, CHUNK), 0);
+    CHECK_EQUAL(cudaGetLastError(), 0);
+}
+
 static void test_runtime_pointers(void)
 {
     void *pointer;
@@ -219,6 +233,7 @@ int main(void)
     RUN_SIM(test_contexts);
     RUN_SIM(test_runtime_makes_the_context);
     RUN_SIM(test_runtime_errors);
+    RUN_SIM(test_a_reset_ends_a_lost_context);
     RUN_SIM(test_runtime_pointers);
     RUN_SIM(test_no_simulation_unless_asked_for);
     RUN_SIM(test_a_forked_child_cannot_use_it);

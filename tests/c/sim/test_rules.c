@@ -13,7 +13,14 @@ CUresult cuMemFreeHost(void *memory);
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *memory);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr va);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *va, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuMemAllocPitch_v2(CUdeviceptr *va, size_t *pitch, size_t width, size_t height, unsigned element);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes,
+                           CUstream stream);
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user, unsigned flags);
 
 /* ---- contexts ---- */
@@ -70,6 +77,27 @@ static void test_peers(void)
     CHECK_EQUAL(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     CHECK_EQUAL(cuCtxEnablePeerAccess(own, 0), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_EQUAL(cuCtxDisablePeerAccess(other), 0);
+}
+
+/* A copy between peers goes through both devices; any other reaches memory of the other device with access alone. */
+static void test_copies_between_peers(void)
+{
+    CUdeviceptr there;
+    CUcontext other, own = use_device();
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr here = mapped(CHUNK, &handle);
+    unsigned char back = 0;
+    CHECK_EQUAL(cuDevicePrimaryCtxRetain(&other, 1), 0);
+    CHECK_EQUAL(cuCtxSetCurrent(other), 0);
+    CHECK_EQUAL(cuMemAlloc_v2(&there, CHUNK), 0);
+    CHECK_EQUAL(cuMemsetD8_v2(there, 7, CHUNK), 0);
+    CHECK_EQUAL(cuMemcpyPeer(here, own, there, other, 4096), 0);
+    CHECK_EQUAL(cuMemcpyPeerAsync(there, other, here, own, 4096, NULL), 0);
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
+    CHECK_EQUAL(cuMemcpyDtoD_v2(there, here, 4096), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_EQUAL(cuCtxSetCurrent(own), 0);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(&back, here + 4095, 1), 0);
+    CHECK_EQUAL(back, 7);
 }
 
 /* ---- streams ---- */
@@ -263,12 +291,85 @@ static void test_stream_ordered_memory(void)
     CHECK_EQUAL(cuMemPoolSetAttribute(pool, 6, &high), CUDA_ERROR_INVALID_VALUE); /* a high mark takes 0 only */
 }
 
+static CUmemoryPool pool_new(void)
+{
+    const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool = NULL;
+    CHECK_EQUAL(cuMemPoolCreate(&pool, &props), 0);
+    return pool;
+}
+
+/* Destroyed with allocations and pending frees, a pool takes no more requests and ends with the last of them. */
+static void test_a_destroyed_pool_ends_with_its_allocations(void)
+{
+    use_device();
+    CUdeviceptr kept, freed, none;
+    CUmemoryPool pool = pool_new();
+    CUstream stream = stream_new();
+    CHECK_EQUAL(cuMemAllocFromPoolAsync(&kept, CHUNK, pool, stream), 0);
+    CHECK_EQUAL(cuMemAllocFromPoolAsync(&freed, CHUNK, pool, stream), 0);
+    keep_busy(stream, 20);
+    CHECK_EQUAL(cuMemFreeAsync(freed, stream), 0);
+    CHECK_EQUAL(cuMemPoolDestroy(pool), 0);
+    CHECK_EQUAL(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemAllocFromPoolAsync(&none, CHUNK, pool, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
+    CHECK_EQUAL(cuMemsetD8_v2(kept, 1, CHUNK), 0);
+    CHECK(gml_sim_used_bytes(0) >= CHUNK);
+    CHECK_EQUAL(cuMemFreeAsync(kept, stream), 0);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
+    CHECK_EQUAL(gml_sim_used_bytes(0), 0);
+}
+
+/* Every pool gives back at a synchronisation what is over its threshold, and a reset ends what is left. */
+static void test_pools_of_the_program_give_back(void)
+{
+    use_device();
+    CUdeviceptr va;
+    CUmemoryPool pool = pool_new();
+    uint64_t all = UINT64_MAX;
+    CHECK_EQUAL(cuMemAllocFromPoolAsync(&va, 64 * MIB, pool, NULL), 0);
+    CHECK_EQUAL(cuMemFreeAsync(va, NULL), 0);
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
+    CHECK_EQUAL(gml_sim_used_bytes(0), 0);
+    CHECK_EQUAL(cuMemPoolSetAttribute(pool, 4, &all), 0);
+    CHECK_EQUAL(cuMemAllocFromPoolAsync(&va, 64 * MIB, pool, NULL), 0);
+    CHECK_EQUAL(cuMemFreeAsync(va, NULL), 0);
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
+    CHECK_EQUAL(gml_sim_used_bytes(0), 64 * MIB);
+    CHECK_EQUAL(cuMemPoolDestroy(pool), 0);
+    CHECK_EQUAL(gml_sim_used_bytes(0), 0);
+    CHECK_EQUAL(cuMemAllocAsync(&va, 64 * MIB, NULL), 0);
+    CHECK_EQUAL(cuDevicePrimaryCtxReset_v2(0), 0);
+    CHECK_EQUAL(gml_sim_used_bytes(0), 0);
+}
+
+/* Rows times their number may exceed what a number holds, and a copy may be given no memory at all. */
+static void test_rows_and_addresses_that_cannot_be(void)
+{
+    use_device();
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr va = mapped(CHUNK, &handle), none;
+    size_t pitch;
+    CHECK_EQUAL(cuMemAllocPitch_v2(&none, &pitch, (size_t)1 << 40, (size_t)1 << 24, 4), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuMemAllocPitch_v2(&none, &pitch, SIZE_MAX, 1, 4), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuMemcpyHtoD_v2(va, NULL, 16), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyDtoH_v2(NULL, va, 16), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
+}
+
 int main(void)
 {
     RUN_SIM(test_the_stack_of_contexts);
     RUN_SIM(test_a_destroyed_context_is_told);
     RUN_SIM(test_primary_contexts_count_their_users);
     run_on_device("test_peers", test_peers, "GML_SIM_DEVICES=2");
+    run_on_device("test_copies_between_peers", test_copies_between_peers, "GML_SIM_DEVICES=2");
+    RUN_SIM(test_a_destroyed_pool_ends_with_its_allocations);
+    RUN_LATE(test_a_destroyed_pool_ends_with_its_allocations);
+    RUN_SIM(test_pools_of_the_program_give_back);
+    RUN_SIM(test_rows_and_addresses_that_cannot_be);
     RUN_SIM(test_default_streams_cannot_be_destroyed);
     RUN_SIM(test_flags_of_streams);
     RUN_SIM(test_host_functions_must_not_call_the_driver);
