@@ -67,6 +67,20 @@ def train(python: Path, backend: str) -> str:
     return f"ok, {seen['allocated_mib']:.0f} MiB allocated, {seen['reserved_mib']:.0f} reserved"
 
 
+def values(python: Path) -> str:
+    """Small values that are computed: kernels' names and parameters differ from release to release."""
+    folder = ROOT / "tests" / "programs" / "frameworks"
+    environ, seen = simulated(""), []
+    for script in ("small_values.py", "scaler.py"):
+        run = subprocess.run([python, folder / script], env=environ, capture_output=True, text=True, timeout=600)
+        if run.returncode:
+            return f"exit {run.returncode}: {run.stderr[-500:]}"
+        seen.append(run.stdout.splitlines())
+    small, scales = seen
+    right = len(small) == 1 and len(scales) == 2 and scales[0] == scales[1]
+    return f"ok, {small[-1]}" if right else f"wrong: {len(small) - 1} values, scales {scales}"
+
+
 def main(versions: list[str]) -> int:
     failed = 0
     for version in versions or ["2.4.1", "2.8.0"]:
@@ -76,6 +90,9 @@ def main(versions: list[str]) -> int:
             parts = features(python, backend)
             failed += not (result.startswith("ok") and parts.startswith("ok"))
             print(f"torch {version} {backend or 'native'}: {result}; {parts}", flush=True)
+        computed = values(python)
+        failed += not computed.startswith("ok")
+        print(f"torch {version} small values: {computed}", flush=True)
     return 1 if failed else 0
 
 

@@ -214,10 +214,12 @@ static void read_elementwise(struct sim_plan *plan, struct text name)
         if (plan->operands) plan->form = SIM_FORM_FLAT;
         read_functor(plan, argument(name, '<', 1));
     } else if (begins(name, "unrolled_elementwise_kernel<")) {
-        bool trivial = begins(argument(name, '<', 3), "TrivialOffsetCalculator<") &&
-                       begins(argument(name, '<', 4), "TrivialOffsetCalculator<");
+        static const char calculator[] = "TrivialOffsetCalculator<";
+        const unsigned first = begins(argument(name, '<', 2), calculator) ? 2 : 3; /* torch 2.8 has a number before */
+        const bool trivial = begins(argument(name, '<', first), calculator) &&
+                             begins(argument(name, '<', first + 1), calculator);
         plan->operands = (unsigned char)pointers_in(argument(name, '<', 1));
-        plan->casts = begins(argument(name, '<', 6), "StoreWithCast<");
+        plan->casts = begins(argument(name, '<', first + 3), "StoreWithCast<");
         if (plan->operands && trivial) plan->form = plan->casts ? SIM_FORM_CAST : SIM_FORM_FLAT;
         read_functor(plan, argument(name, '<', 0));
     } else if (begins(name, "elementwise_kernel<")) {
