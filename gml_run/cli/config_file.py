@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from gml_run.cli.specs import RUN_SPECS
 from gml_run.errors import GmlError
+
+# A line that may begin our table, or a value in it. Without one, others' files are not looked into: they may be as
+# broken as they like.
+_OURS = re.compile(rb"^[\s\[]*[\"']?tool[\"']?\s*\.\s*[\"']?gml[\"']?\s*[\].=]", re.MULTILINE)
 
 
 def read_config() -> dict[str, str | bool]:
@@ -17,15 +22,21 @@ def read_config() -> dict[str, str | bool]:
     The file is looked for in the working directory only, so that nobody's options come from afar.
     """
     for name, table in (("gml.toml", ()), ("pyproject.toml", ("tool", "gml"))):
-        try:
-            with open(name, "rb") as file:
-                data = file.read()
-        except OSError:
-            continue
-        if table and b"tool.gml" not in data:
+        data = _content(name)
+        if data is None or (table and not _OURS.search(data)):
             continue
         return _options(name, _table(name, data, table))
     return {}
+
+
+def _content(name: str) -> bytes | None:
+    try:
+        if not os.path.isfile(name):
+            return None  # a pipe of that name would be waited for
+        with open(name, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _table(name: str, data: bytes, path: tuple[str, ...]) -> Mapping[str, Any]:
@@ -36,7 +47,7 @@ def _table(name: str, data: bytes, path: tuple[str, ...]) -> Mapping[str, Any]:
     except (ValueError, UnicodeDecodeError) as error:
         raise GmlError(f"is no TOML: {error}", os.path.abspath(name)) from None
     for key in path:
-        content = content.get(key, {})
+        content = content.get(key, {}) if isinstance(content, dict) else {}
     return content if isinstance(content, dict) else {}
 
 

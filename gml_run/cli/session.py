@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from gml_run.launch.environment import (
     simulation_variables,
     user_environment,
 )
-from gml_run.launch.process import Ending, end_like
+from gml_run.launch.process import Ending, NoChildError, end_like, replace_self
 from gml_run.launch.rundir import local_rank_of, make_run_directory
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.variables import checked_variables, unknown_variables
@@ -70,14 +71,30 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     record = RunRecord.begin(directory.id, program, command, options, reason, environ, notices)
     _store(directory.path, "run.json", record.opening())
 
-    inbox = SignalInbox()
-    launch = Launch(program, command, environ, options, sinks, inbox, Witness(), notices)
     watched = directory.path if native is not None else None
     start = time.monotonic()
-    ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)
+    mask: set[int] = set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    child_ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    witness: Witness | None = None
+    try:
+        inbox, witness = _helpers()
+        launch = Launch(program, command, environ, options, sinks, inbox, witness, notices)
+        ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)
+    except NoChildError as error:
+        if witness is not None:
+            witness.end()
+        complain(f"cannot stay beside the command ({error}): it runs in the place of gml-run, without a report")
+        replace_self(program, command, environ, mask, child_ignored)
     duration_s = time.monotonic() - start
-    launch.witness.end()
+    witness.end()
     _finish(record, watch, directory.path, ending, duration_s)
+
+
+def _helpers() -> tuple[SignalInbox, Witness]:
+    try:
+        return SignalInbox(), Witness()
+    except OSError as error:
+        raise NoChildError(error.strerror) from None
 
 
 def _make_sinks(options: RunOptions) -> list[Sink]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from gml_run.analysis.frame import Frame
 from gml_run.cli.screen import complain, error_is_ready
 from gml_run.config import DEFAULT_DRIVER_TIME, Live, RunOptions
+from gml_run.launch.descriptors import let_go
 from gml_run.launch.process import Ending, ending_of, spawn
 from gml_run.launch.signals import SignalInbox
 from gml_run.launch.supervisor import Supervisor
@@ -41,11 +43,15 @@ class Launch:
 
 
 def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
-    """The child keeps our descriptors; a line is printed now and then where that was not switched off."""
+    """The child keeps our descriptors; a line is printed now and then where that was not switched off.
+
+    Raises NoChildError when there can be no child.
+    """
     if directory is not None and launch.options.live in (Live.DOCK, Live.SCREEN) and not launch.options.quiet:
         complain(
             f"--live {launch.options.live}: not possible here, it needs a terminal of {SMALLEST_ROWS} rows and "
-            f"{_SMALLEST_COLUMNS} columns for output and errors, in the foreground; a line now and then instead"
+            f"{_SMALLEST_COLUMNS} columns for output and errors, in the foreground, and no pipe as input; a line now "
+            "and then instead"
         )
     watch = Watch(directory, _show_lines(launch.options), sinks=launch.sinks)
     _look_around(launch.options, directory, watch)
@@ -56,6 +62,8 @@ def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
         )
     inbox = launch.inbox
     child = spawn(launch.program, launch.command, launch.environ, inbox.inherited_mask, inbox.child_ignored)
+    if not launch.sinks:  # one of those may write to any of ours, as to /dev/fd/9
+        let_go((0, 1))
     try:
         return Supervisor(inbox, launch.witness, child).wait(watch.tick), watch
     except Exception as error:
@@ -72,6 +80,8 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     terminals = tuple(number for number in (0, 1, 2) if os.isatty(number))
     if 1 not in terminals or 2 not in terminals or not _can_share_screen(launch.environ):
         return None
+    if _in_a_pipeline():
+        return None
 
     from gml_run.launch.job import start_job
     from gml_run.launch.relay import Relay
@@ -83,7 +93,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
         if len({os.fstat(number).st_rdev for number in terminals}) != 1:
             return None  # two terminals: which one would be ours?
         path = os.ttyname(1)
-        terminal = Terminal(path, raw_input=0 in terminals)
+        terminal = Terminal(path)
     except OSError:
         return None
     rows, columns = terminal.size()
@@ -116,16 +126,22 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
     else:
         watch.show = DockView(dock, _title(options), launch.environ, watch.history, watch.steps).show
     inbox = launch.inbox
-    job = start_job(
-        launch.program,
-        launch.command,
-        launch.environ,
-        inbox.inherited_mask,
-        inbox.child_ignored,
-        terminals,
-        terminal.modes,
-        (screen.child_rows, screen.child_columns),
-    )
+    try:
+        job = start_job(
+            launch.program,
+            launch.command,
+            launch.environ,
+            inbox.inherited_mask,
+            inbox.child_ignored,
+            terminals,
+            terminal.modes,
+            (screen.child_rows, screen.child_columns),
+        )
+    except OSError:  # no pseudo terminal, no process for its monitor
+        terminal.close()
+        return None
+    if not launch.sinks:
+        let_go(() if 0 in terminals else (0,))
     launch.witness.guard(path, terminal.modes)
     listen = watch.step_lines.feed if watch.step_lines is not None else None
     relay = Relay(inbox, launch.witness, terminal, job, screen, listen)
@@ -141,6 +157,12 @@ def _look_around(options: RunOptions, directory: str | None, watch: Watch) -> No
         from gml_run.telemetry.neighbours import Neighbours
 
         watch.neighbours = Neighbours()
+
+
+def _in_a_pipeline() -> bool:
+    """True when stdin is a pipe: then whoever writes to it may be reading the terminal, which cannot be ours too."""
+    mode = os.fstat(0).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _can_share_screen(environ: Mapping[str, str]) -> bool:

@@ -54,7 +54,7 @@ def _problem(path: str) -> int:
 def _refusal(word: str, code: int) -> GmlError:
     if not word:
         return GmlError("the command is empty", "", "is a variable in it not set?", NOT_FOUND)
-    if code in (errno.ENOENT, errno.ENOTDIR):
+    if code == errno.ENOENT:
         hint = "check the spelling" if "/" in word else "check the spelling and PATH"
         return GmlError("command not found", word, hint, NOT_FOUND)
     if code == errno.EACCES:

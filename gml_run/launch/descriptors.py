@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps descriptors 0, 1 and 2 occupied, so that no file of ours ends up as the child's stdin or stdout."""
+"""Which descriptors are the child's and which are ours: none of ours reaches it, and we hold none of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,33 @@ def hold_standard_descriptors() -> None:
                 os.close(opened)
 
 
-def standard_terminals() -> tuple[bool, bool, bool]:
-    """Which of stdin, stdout and stderr are terminals."""
-    first, second, third = (os.isatty(number) for number in (0, 1, 2))
-    return first, second, third
+def let_go(standard: tuple[int, ...]) -> None:
+    """Gives up what we were started with, once the child has it: those of `standard`, and every one above 2.
+
+    Whoever reads a pipe to its end, waits for a lock or listens to a socket then waits for the child alone.
+    """
+    for number in _inherited():
+        os.close(number)
+    try:
+        for number in standard:
+            opened = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(opened, number, inheritable=False)
+            os.close(opened)
+    except OSError:
+        pass  # no /dev/null: then they stay as they are
+
+
+def _inherited() -> list[int]:
+    """The descriptors above 2 that a program which we start inherits; none that we opened ourselves is."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return []
+    return [number for number in numbers if number > 2 and _is_inheritable(number)]
+
+
+def _is_inheritable(number: int) -> bool:
+    try:
+        return os.get_inheritable(number)
+    except OSError:
+        return False  # that which listed them

@@ -44,30 +44,41 @@ def start_job(
 
     Raises GmlError when the program cannot be executed, OSError when there is no pseudo terminal.
     """
-    master, slave = os.openpty()
-    termios.tcsetattr(slave, termios.TCSANOW, modes)  # type: ignore[arg-type]
-    set_size(master, *size)
-    events, tell = os.pipe2(os.O_CLOEXEC)
-    ready, report = os.pipe2(os.O_CLOEXEC)
-    parent = os.getpid()
-    monitor = os.fork()
-    if monitor == 0:
-        try:
-            die_with_parent(parent)
-            _monitor(program, command, environ, mask, child_ignored, on_terminal, slave, tell, report)
-        finally:
-            os._exit(127)
-    for descriptor in (slave, tell, report):
-        os.close(descriptor)
-    answer = os.read(ready, 16)
+    opened: list[int] = []
+    try:
+        for make in (os.openpty, _pipe, _pipe):
+            opened += make()
+        master, slave, events, tell, ready, report = opened
+        termios.tcsetattr(slave, termios.TCSANOW, modes)  # type: ignore[arg-type]
+        set_size(master, *size)
+        parent = os.getpid()
+        monitor = os.fork()
+        if monitor == 0:
+            try:
+                die_with_parent(parent)
+                _monitor(program, command, environ, mask, child_ignored, on_terminal, slave, tell, report)
+            finally:
+                os._exit(127)
+        for descriptor in (slave, tell, report):
+            opened.remove(descriptor)
+            os.close(descriptor)
+        answer = os.read(ready, 16)
+        if answer:
+            os.waitpid(monitor, 0)
+            raise exec_refusal(command[0], int(answer))
+        child = int(_read_line(events)[1:])
+    except (OSError, termios.error) as error:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise OSError(*error.args) from None
     os.close(ready)
-    if answer:
-        os.waitpid(monitor, 0)
-        raise exec_refusal(command[0], int(answer))
-    child = int(_read_line(events)[1:])
     os.set_blocking(master, False)
     os.set_blocking(events, False)
     return Job(monitor, child, master, events)
+
+
+def _pipe() -> tuple[int, int]:
+    return os.pipe2(os.O_CLOEXEC)
 
 
 def _monitor(
@@ -102,8 +113,20 @@ def _monitor(
         if os.WIFSTOPPED(status):
             os.write(tell, b"S%d\n" % os.WSTOPSIG(status))
             continue
+        _spare_the_rest()
         os.write(tell, b"E%d\n" % status)
         os._exit(0)
+
+
+def _spare_the_rest() -> None:
+    """What the child left behind lives on, as on the user's own terminal: when the leader of a session ends, only
+    its foreground group is sent SIGHUP, so that shall be our own, which blocks it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+        os.tcsetpgrp(terminal, os.getpgrp())
+        os.close(terminal)
+    except OSError:
+        pass  # the terminal is gone, and they know
 
 
 def _close_all_but(kept: int) -> None:

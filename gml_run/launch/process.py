@@ -38,6 +38,10 @@ class Ending:
         return None if self.signal is None else signal_name(self.signal)
 
 
+class NoChildError(Exception):
+    """No process or no descriptor is left for a child; nothing has been started."""
+
+
 def signal_name(number: int) -> str:
     """The name of a signal; real-time ones have none of their own."""
     try:
@@ -79,12 +83,15 @@ def spawn(
     """Forks and executes; returns the child's process id once the program runs.
 
     `mask` is the signal mask that the child starts with; `child_ignored` makes it ignore SIGCHLD.
-    Raises GmlError when the program cannot be executed. Only the main thread may
-    call this: the kernel ties "die with the parent" to it.
+    Raises GmlError when the program cannot be executed, NoChildError when there can be none. Only the main
+    thread may call this: the kernel ties "die with the parent" to it.
     """
     parent = os.getpid()
-    ready, report = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
+    try:
+        ready, report = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+    except OSError as error:
+        raise NoChildError(error.strerror) from None
     if child == 0:
         become(program, command, environ, mask, parent, report, child_ignored, prepare)
     os.close(report)
@@ -114,19 +121,8 @@ def become(
         die_with_parent(parent)
         if prepare is not None:
             prepare()
-        # The interpreter ignores these two for itself; nobody asked for it on the child's behalf.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        if child_ignored:
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        try:
-            os.execve(program, list(command), environ)
-        except OSError as error:
-            if error.errno != errno.ENOEXEC:
-                raise
-            # A script without a first line: what a shell and execvp do.
-            os.execve("/bin/sh", ["sh", program, *command[1:]], environ)
+        _as_started(mask, child_ignored)
+        _execute(program, command, environ)
     except OSError as error:
         code = error.errno or errno.EINVAL
     except BaseException:
@@ -134,6 +130,76 @@ def become(
     finally:
         os.write(report, str(code).encode())
         os._exit(127)
+
+
+def replace_self(
+    program: str, command: Sequence[str], environ: Mapping[str, str], mask: set[int], child_ignored: bool
+) -> NoReturn:
+    """Executes the program in our place, where no child can be had. Raises GmlError when that fails too."""
+    try:
+        _as_started(mask, child_ignored)
+        _execute(program, command, environ)
+    except OSError as error:
+        raise exec_refusal(command[0], error.errno or errno.EINVAL) from None
+
+
+def _as_started(mask: set[int], child_ignored: bool) -> None:
+    """The handling of signals that we were started with."""
+    # The interpreter ignores these two for itself; nobody asked for it on the child's behalf.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    if child_ignored:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _execute(program: str, command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Raises OSError when the kernel refuses."""
+    entries = environment_entries(environ, _given_entries())
+    code = _execve(program, command, entries)
+    if code == errno.ENOEXEC:
+        # A script without a first line: what a shell and execvp do.
+        code = _execve("/bin/sh", ["sh", program, *command[1:]], entries)
+    raise OSError(code, os.strerror(code))
+
+
+def _execve(program: str, command: Sequence[str], entries: Sequence[bytes]) -> int:
+    """The call itself: Python's own takes no environment with a name twice, or with none. Returns an errno."""
+    words = [os.fsencode(word) for word in command]
+    _LIBC.execve(os.fsencode(program), _texts(words), _texts(entries))
+    return ctypes.get_errno()
+
+
+def _texts(words: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * (len(words) + 1))(*words, None)
+
+
+def environment_entries(environ: Mapping[str, str], given: Sequence[bytes]) -> list[bytes]:
+    """The environment for the kernel: what was `given` to us, byte for byte and in its order, as far as `environ`
+    did not change it, and what `environ` has beside that. Of a name given twice the first counts, as for getenv."""
+    wanted = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    entries: list[bytes] = []
+    kept: dict[bytes, bool] = {}
+    for entry in given:
+        name, equals, value = entry.partition(b"=")
+        if not equals or not name:
+            entries.append(entry)  # no variable: nobody can have changed it
+            continue
+        if name not in kept:
+            kept[name] = wanted.get(name) == value
+        if kept[name]:
+            entries.append(entry)
+    new = [name + b"=" + value for name, value in wanted.items() if name and not kept.get(name, False)]
+    return entries + new
+
+
+def _given_entries() -> list[bytes]:
+    """The environment that we were started with; none where /proc does not tell it."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            return file.read().split(b"\0")[:-1]
+    except OSError:
+        return []
 
 
 def end_like(ending: Ending) -> NoReturn:

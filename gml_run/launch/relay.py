@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gml_run.launch.job import Job
+from gml_run.launch.keeper import keep_open
 from gml_run.launch.process import Ending, ending_of
 from gml_run.launch.signals import STOPS, Arrival, SignalInbox
 from gml_run.launch.supervisor import NEVER, Tick, foreground_job
-from gml_run.launch.terminal import Terminal, set_size
+from gml_run.launch.terminal import Terminal, set_size, unread
 from gml_run.launch.witness import Witness
 
 _MOST_PENDING = 1 << 16  # bytes; beyond it the faster side waits
@@ -70,15 +71,19 @@ class Relay:
 
     def wait(self, tick: Tick) -> Ending:
         """Returns when the child has ended and its output is on the terminal."""
+        if self._terminal.foreground():
+            self._keys += self._terminal.typed_ahead()
         self._terminal.take()
         try:
             self._loop(tick)
             self._drain()
+            os.waitpid(self._job.monitor, 0)
+            if not keep_open(self._job.master, self._terminal.descriptor):
+                self._terminal.push_back(unread(self._job.master) + self._keys)
         finally:
             self._show(self._screen.close())
             self._finish_output()
             self._terminal.give_back()
-        os.waitpid(self._job.monitor, 0)
         assert self._ending is not None
         return self._ending
 
@@ -135,7 +140,7 @@ class Relay:
         poll.register(self._inbox.descriptor, select.POLLIN)
         poll.register(self._job.events, select.POLLIN)
         terminal = select.POLLOUT if self._terminal.pending else 0
-        if self._terminal.raw_input and len(self._keys) < _MOST_PENDING and self._terminal.foreground():
+        if len(self._keys) < _MOST_PENDING and self._terminal.foreground():
             terminal |= select.POLLIN
         if terminal and not self._terminal.gone:
             poll.register(self._terminal.descriptor, terminal)
@@ -209,7 +214,7 @@ class Relay:
             self._come_forward()
         elif arrival.sent and arrival.sender == self._job.child:
             if os.getppid() > 1:
-                os.kill(os.getppid(), number)
+                self._kill(os.getppid(), number)
         elif arrival.sent and not self._witness.saw(number):
             self._kill(self._job.child, number)
         else:
@@ -225,8 +230,8 @@ class Relay:
     def _kill(self, target: int, number: int) -> None:
         try:
             os.kill(target, number)
-        except ProcessLookupError:
-            pass
+        except (ProcessLookupError, PermissionError):
+            pass  # it ended just now, or it changed its user
 
     def _stop_with(self, number: int) -> None:
         """The child stopped: so do we, that the shell takes over, with the terminal as it left it."""

@@ -50,7 +50,7 @@ class Supervisor:
         elif arrival.sent and arrival.sender == self._child:
             # The child notifies its parent; without us that is who started us.
             if os.getppid() > 1:
-                os.kill(os.getppid(), arrival.number)
+                _kill(os.getppid(), arrival.number)
         elif (arrival.sent or arrival.number == signal.SIGHUP) and not self._witness.saw(arrival.number):
             # Sent to us alone: the child is who was meant. What the terminal or a sender to the whole
             # group raised has reached the child already. A terminal that goes away tells only the
@@ -59,7 +59,7 @@ class Supervisor:
 
     def _send(self, number: int) -> None:
         if self._ending is None:
-            os.kill(self._child, number)
+            _kill(self._child, number)
 
     def _reap(self) -> None:
         while self._ending is None:
@@ -79,6 +79,13 @@ class Supervisor:
             return
         os.kill(os.getpid(), signal.SIGSTOP)
         # Here the shell continued the job; it continues the group, the child included.
+
+
+def _kill(process: int, number: int) -> None:
+    try:
+        os.kill(process, number)
+    except PermissionError:
+        pass  # it changed its user, as sudo does: without us nobody could have sent it this either
 
 
 def foreground_job() -> bool:

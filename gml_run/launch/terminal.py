@@ -8,17 +8,18 @@ import os
 import struct
 import termios
 
+_TIOCGPTPEER = 0x5441  # opens the other end of a pseudo terminal; Python has no name for it
+_MOST_LINES = 1000  # a terminal that is gone is at its end for ever
 _SIZE = struct.Struct("HHHH")
 
 
 class Terminal:
     """A description of our own on the terminal, so that no flag of ours reaches another process."""
 
-    def __init__(self, path: str, raw_input: bool) -> None:
-        """`raw_input`: keys are read here for the child. Raises OSError when it cannot be opened."""
+    def __init__(self, path: str) -> None:
+        """Raises OSError when it cannot be opened."""
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         self.descriptor = os.open(path, flags)
-        self.raw_input = raw_input
         self.modes = termios.tcgetattr(self.descriptor)
         self._taken = False
         self._pending = bytearray()
@@ -36,18 +37,33 @@ class Terminal:
         except OSError:
             return False
 
+    def typed_ahead(self) -> bytes:
+        """What was typed before `take`, as keys. The kernel has made lines of them; an end of input (^D) is no
+        byte in its queue, and would be lost with the mode."""
+        if not self.modes[3] & termios.ICANON:
+            return b""
+        controls = self.modes[6]
+        ends = tuple(controls[index] for index in (termios.VEOL, termios.VEOL2) if controls[index] != b"\0")
+        keys = b""
+        for _ in range(_MOST_LINES):
+            try:
+                line = os.read(self.descriptor, 4096)
+            except OSError:
+                break  # no whole line is left
+            keys += line if line.endswith((b"\n", *ends)) else line + controls[termios.VEOF]
+        return keys
+
     def take(self) -> None:
         """Passes keys on as they are typed, and output as it is written. Our job must have the terminal."""
         self._taken = True
         modes = [*self.modes[:6], list(self.modes[6])]
         modes[1] &= ~termios.OPOST
-        if self.raw_input:
-            modes[0] &= ~(
-                termios.BRKINT | termios.ICRNL | termios.IGNBRK | termios.IGNCR | termios.INLCR | termios.INPCK
-            ) & ~(termios.ISTRIP | termios.IXON | termios.PARMRK)
-            modes[2] = (modes[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
-            modes[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN | termios.ISIG)
-            modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+        modes[0] &= ~(
+            termios.BRKINT | termios.ICRNL | termios.IGNBRK | termios.IGNCR | termios.INLCR | termios.INPCK
+        ) & ~(termios.ISTRIP | termios.IXON | termios.PARMRK)
+        modes[2] = (modes[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
+        modes[3] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
         self._set(modes)
 
     def give_back(self) -> None:
@@ -55,6 +71,16 @@ class Terminal:
         if self._taken and self.foreground():
             self._set(self.modes)
         self._taken = False
+
+    def push_back(self, keys: bytes) -> None:
+        """Leaves keys that the child never read to whoever reads next, as the shell. Some kernels forbid it."""
+        if not self.foreground():
+            return
+        try:
+            for key in keys:
+                fcntl.ioctl(self.descriptor, termios.TIOCSTI, bytes([key]))
+        except OSError:
+            pass
 
     def size(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -108,6 +134,25 @@ class Terminal:
             termios.tcsetattr(self.descriptor, termios.TCSADRAIN, modes)  # type: ignore[arg-type]
         except (OSError, termios.error):
             pass  # the terminal is gone
+
+
+def unread(master: int) -> bytes:
+    """What the child was typed and did not read, taken out of its terminal."""
+    try:
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        slave = fcntl.ioctl(master, _TIOCGPTPEER, flags)
+    except OSError:
+        return b""
+    try:
+        modes = termios.tcgetattr(slave)
+        modes[3] &= ~(termios.ICANON | termios.ECHO)
+        modes[6][termios.VMIN], modes[6][termios.VTIME] = 0, 0
+        termios.tcsetattr(slave, termios.TCSANOW, modes)
+        return os.read(slave, 4096)  # it holds no more
+    except (OSError, termios.error):
+        return b""
+    finally:
+        os.close(slave)
 
 
 def set_size(descriptor: int, rows: int, columns: int) -> None:

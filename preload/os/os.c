@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -56,10 +57,20 @@ uint64_t gml_os_parent_pid(void)
     return (uint64_t)getppid();
 }
 
+/* A longer file is answered with SIGXFSZ, which ends most programs. */
+static bool may_be_so_long(size_t bytes)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
 void *gml_os_create_shared(const char *path, size_t bytes, bool *out_exists)
 {
     int saved = errno;
     void *pages = NULL;
+    *out_exists = false;
+    if (!may_be_so_long(bytes))
+        return NULL;
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     *out_exists = file < 0 && errno == EEXIST;
     if (file >= 0) {

@@ -2,6 +2,7 @@
 """Where options come from: command line, GML_* variables, a file; and both parsers agree."""
 
 import json
+import os
 
 import pytest
 
@@ -33,6 +34,17 @@ def test_a_bad_file_is_one_line(gml, tmp_path, text):
     (tmp_path / "gml.toml").write_text(text)
     done = gml("true")
     assert done.returncode == 125 and done.stderr.count(b"\n") == 1
+
+
+def test_files_that_are_not_for_us_change_nothing(gml, tmp_path):
+    """As broken as they may be; and nobody waits for a pipe."""
+    os.mkfifo(tmp_path / "gml.toml")
+    for text in (b"[tool.other\n", b"[tool.gmlx\n", b"tool = 1 # tool.gml\n", b"\xff\xfe", b'x = """\n'):
+        (tmp_path / "pyproject.toml").write_bytes(text)
+        done = gml("-q", "--simulate", "h100", "echo", "ran")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+    (tmp_path / "pyproject.toml").write_text("x = [\n[tool.gml]\n")
+    assert gml("true").returncode == 125
 
 
 def test_what_another_allocator_does_not_obey_is_said(gml):

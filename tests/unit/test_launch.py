@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finding the program, the environment and the run directory."""
 
+import errno
 import os
+import signal
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,7 +12,12 @@ from gml_run.config import Allocator, Goal, RunOptions, Simulation, make_options
 from gml_run.errors import GmlError
 from gml_run.launch.command import find_program
 from gml_run.launch.environment import preload_value, run_variables, safe_folders
+from gml_run.launch.job import Job
+from gml_run.launch.process import environment_entries
+from gml_run.launch.relay import Relay
 from gml_run.launch.rundir import command_name, expand_template, make_run_directory
+from gml_run.launch.signals import Arrival
+from gml_run.launch.supervisor import Supervisor
 from gml_run.native import Native
 from gml_run.report.mask import mask_command
 
@@ -34,12 +42,42 @@ class TestProgram:
 
     @pytest.mark.parametrize(
         ("word", "code"),
-        [("no-such-tool", 127), ("/no/such/tool", 127), ("/", 126), ("/etc/passwd", 126), ("a\0b", 127)],
+        [
+            ("no-such-tool", 127),
+            ("/no/such/tool", 127),
+            ("/", 126),
+            ("/etc/passwd", 126),
+            ("/etc/passwd/x", 126),
+            ("a\0b", 127),
+        ],
     )
     def test_shell_codes(self, word, code):
         with pytest.raises(GmlError) as caught:
             find_program(word, {"PATH": "/usr/bin:/bin"})
         assert caught.value.exit_code == code
+
+
+def test_a_program_that_changed_its_user_is_waited_for_all_the_same(monkeypatch):
+    """sudo and su: what we may not send them is not sent, and is no fault."""
+
+    def refuse(process, number):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "kill", refuse)
+    inbox, witness = Mock(), Mock()
+    witness.saw.return_value = False
+    supervisor = Supervisor(inbox, witness, 12345)
+    supervisor._handle(Arrival(signal.SIGTERM, True, 1))
+    supervisor._handle(Arrival(signal.SIGUSR1, True, 12345))
+    relay = Relay(inbox, witness, Mock(), Job(2, 12345, -1, -1), Mock())
+    for arrival in (Arrival(signal.SIGTERM, True, 1), Arrival(signal.SIGUSR1, True, 12345)):
+        relay._handle(arrival)
+
+
+def test_what_we_add_to_an_environment_replaces_what_was_there():
+    given = [b"A=1", b"B=2", b"B=3", b"C=4", b"C=5", b"D=6", b"none"]
+    wanted = {"A": "1", "B": "9", "C": "4", "E": "7"}
+    assert environment_entries(wanted, given) == [b"A=1", b"C=4", b"C=5", b"none", b"B=9", b"E=7"]
 
 
 class TestEnvironment:

@@ -11,7 +11,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define FILE_BYTES ((rlim_t)1 << 61)
 
 static int file = -1;
 static uint64_t next_offset;
@@ -19,8 +22,11 @@ static uint64_t next_offset;
 static bool open_file(void)
 {
     if (file >= 0) return true;
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    /* A program that may write no such file would be sent SIGXFSZ for it. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < FILE_BYTES) return false;
     file = memfd_create("gml-sim-device-memory", MFD_CLOEXEC);
-    return file >= 0 && ftruncate(file, (off_t)1 << 61) == 0;
+    return file >= 0 && ftruncate(file, (off_t)FILE_BYTES) == 0;
 }
 
 size_t gml_sim_used_bytes(int device)
