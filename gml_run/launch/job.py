@@ -22,12 +22,13 @@ from gml_run.launch.terminal import set_size
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A running child: `master` is our end of its terminal, `events` where the monitor writes."""
+    """A running child: `master` is our end of its terminal, `path` its own, `events` where the monitor writes."""
 
     monitor: int
     child: int
     master: int
     events: int
+    path: str
 
 
 def start_job(
@@ -51,6 +52,7 @@ def start_job(
         master, slave, events, tell, ready, report = opened
         termios.tcsetattr(slave, termios.TCSANOW, modes)  # type: ignore[arg-type]
         set_size(master, *size)
+        path = os.ttyname(slave)
         parent = os.getpid()
         monitor = os.fork()
         if monitor == 0:
@@ -74,7 +76,7 @@ def start_job(
     os.close(ready)
     os.set_blocking(master, False)
     os.set_blocking(events, False)
-    return Job(monitor, child, master, events)
+    return Job(monitor, child, master, events, path)
 
 
 def _pipe() -> tuple[int, int]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from gml_run.launch.asking import waits_for_keys
 from gml_run.launch.job import Job
 from gml_run.launch.keeper import keep_open
 from gml_run.launch.process import Ending, ending_of
@@ -33,6 +34,8 @@ class Screen(Protocol):
     def child_rows(self) -> int: ...
     @property
     def child_columns(self) -> int: ...
+    @property
+    def takes_keys(self) -> bool: ...
     def output(self, data: bytes) -> bytes: ...
     def keys(self, data: bytes) -> tuple[bytes, bytes]: ...
     def refresh(self) -> bytes: ...
@@ -126,10 +129,7 @@ class Relay:
             if ready.get(self._job.master, 0) & select.POLLOUT:
                 self._pass_keys()
             if ready.get(self._terminal.descriptor, 0) & ~select.POLLOUT:
-                passed, painted = self._screen.keys(self._terminal.read())
-                self._keys += passed
-                self._show(painted)
-                self._pass_keys()
+                self._take_keys(self._terminal.read())
             if ready.get(self._terminal.descriptor, 0) & select.POLLOUT:
                 self._terminal.flush()
             if ready.get(self._job.events):
@@ -176,6 +176,15 @@ class Relay:
             self._listen(data)
         self._show(self._screen.output(data))
         return True
+
+    def _take_keys(self, keys: bytes) -> None:
+        if not self._screen.takes_keys or waits_for_keys(self._job.master, self._job.path, self._job.child):
+            self._keys += keys
+        else:
+            passed, painted = self._screen.keys(keys)
+            self._keys += passed
+            self._show(painted)
+        self._pass_keys()
 
     def _pass_keys(self) -> None:
         while self._keys and self._master_open:

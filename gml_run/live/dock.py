@@ -65,8 +65,13 @@ class Dock:
             written += self._paint_if_calm(force=False)
         return written
 
-    def keys(self, data: bytes) -> tuple[bytes, bytes]:
+    @property
+    def takes_keys(self) -> bool:
         """What is typed is the child's, all of it."""
+        return False
+
+    def keys(self, data: bytes) -> tuple[bytes, bytes]:
+        """What of these keys is the child's, and what goes to the terminal at once."""
         return data, b""
 
     def set_lines(self, lines: Sequence[str]) -> None:

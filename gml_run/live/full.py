@@ -3,7 +3,7 @@
 
 The program keeps a terminal of its own, as high as the pane. What it writes is kept, and written to the
 real screen when the full screen is left, by `q`, at the end, or because the program itself wants the full
-screen. Then the dock takes over.
+screen or an answer from the terminal. Then the dock takes over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gml_run.live.log import LogPane
 
 _ENTER = b"\x1b[?1049h\x1b[?7l\x1b[?25l\x1b[2J"
 _LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
-_ALTERNATE = re.compile(rb"\x1b\[\?(?:1049|1047|47)h")
+# The program wants the full screen, or asks the terminal something: where its cursor is, what it is, its colours.
+_FOR_TERMINAL = re.compile(rb"\x1b\[(?:\?(?:1049|1047|47)h|[>=]?0?c|\??[56]n)|\x1b\]1[0-2];\?")
 _TAIL = 12  # bytes that the start of such a sequence may take
 _KEPT = 4 << 20  # bytes of output that are written out when the full screen is left
 
@@ -55,13 +56,18 @@ class FullScreen:
         """Its columns."""
         return self._columns
 
+    @property
+    def takes_keys(self) -> bool:
+        """True while some keys are ours, unless the program waits for them."""
+        return self._full
+
     def output(self, data: bytes) -> bytes:
         """The program's output: into the pane, or to the terminal when the full screen was left."""
         if not self._full:
             return self._dock.output(data)
         start = max(0, len(self._kept) - _TAIL)
         self._kept += data
-        if _ALTERNATE.search(self._kept, start):
+        if _FOR_TERMINAL.search(self._kept, start):
             return self.leave()
         if len(self._kept) > _KEPT:
             del self._kept[: len(self._kept) - _KEPT]

@@ -25,7 +25,7 @@ _FEWEST_LOG = 5
 HELP = (
     "1-6    choose a view: " + ", ".join(VIEWS),
     "space  stop and go on painting; the program is not touched",
-    "q      leave",
+    "q      leave; while the program waits for input, all keys are its own",
     "",
     "held       memory taken from the driver; PyTorch calls it reserved",
     "in use     live blocks, each rounded up to 512 bytes; PyTorch: allocated",

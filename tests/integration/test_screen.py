@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from launcher import GML_RUN, PROGRAMS, TerminalRun, wait_until
@@ -169,6 +170,55 @@ def test_other_keys_are_the_programs(env, tmp_path):
         assert "you said yes" in view.history()
 
 
+ASKS = {
+    "line": "line = input('what? ')",
+    "password": "import getpass; line = getpass.getpass('what? ')",
+    "debugger": "line = ''; import pdb; pdb.set_trace()",
+    "thread": "import threading, sys; line = ''\ndef ask(): global line; print('what? ', end='', flush=True); "
+    "line = sys.stdin.readline().strip()\nthread = threading.Thread(target=ask); thread.start(); thread.join()",
+    "below": "import subprocess; line = subprocess.run(['sh', '-c', 'printf \"what? \" >&2; read x; echo $x'], "
+    "stdout=subprocess.PIPE, text=True).stdout.strip()",
+}
+
+
+@pytest.mark.parametrize("how", ASKS)
+def test_all_keys_are_the_programs_while_it_waits_for_them(env, tmp_path, how):
+    (tmp_path / "asks.py").write_text(f"{ASKS[how]}\nopen('said', 'w').write(line)\n")
+    with TerminalRun([*LAUNCH, PY, "asks.py"], env=env, cwd=tmp_path) as view:
+        view.wait_for(r"\(Pdb\)" if how == "debugger" else r"what\?")
+        assert wait_until(lambda: waits_for_input(view.pid))
+        if how == "debugger":
+            view.send(b"line = '12q ?'\n")
+            view.wait_for(r"\(Pdb\) line = '12q \?'\n\(Pdb\)")
+            assert wait_until(lambda: waits_for_input(view.pid))
+            view.send(b"c\n")
+        else:
+            view.send(b"12q ?\n")
+        assert view.finish() == 0
+    assert (tmp_path / "said").read_text() == "12q ?"
+
+
+def waits_for_input(launcher):
+    """True when the program is in a call that waits for a descriptor: read, poll, select, pselect6."""
+    (monitor,) = (pid for pid in children(launcher) if name(pid) == "gml-run-monitor")
+    waiting = children(monitor)
+    while waiting:
+        pid = waiting.pop()
+        calls = [file.read_text().split() for file in Path(f"/proc/{pid}/task").glob("*/syscall")]
+        if any(call[0] in ("0", "7", "23", "270") for call in calls):
+            return True
+        waiting += children(pid)
+    return False
+
+
+def children(pid):
+    return [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children") for word in file.read_text().split()]
+
+
+def name(pid):
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def test_a_program_that_takes_the_whole_screen_gets_it(env, tmp_path):
     program = r"""
 import os, time
@@ -191,6 +241,25 @@ print('after')
         assert view.finish() == 0
         assert "after" in "".join(view.history()) and "before" in view.history()
         assert not any("mine" in line for line in view.lines())
+
+
+ASKS_THE_TERMINAL = r"""
+import os, tty
+tty.setraw(0)
+os.write(1, b"\x1b[6n")
+answer = b""
+while not answer.endswith(b"R"):
+    answer += os.read(0, 1)
+open("answer", "wb").write(answer)
+"""
+
+
+def test_a_program_that_asks_the_terminal_gets_its_answer(env, tmp_path):
+    with TerminalRun([*LAUNCH, PY, "-c", ASKS_THE_TERMINAL], env=env, cwd=tmp_path) as view:
+        view.until(lambda: b"\x1b[6n" in view.raw)
+        view.send(b"\x1b[5;1R")
+        assert view.finish() == 0
+    assert (tmp_path / "answer").read_bytes() == b"\x1b[5;1R"
 
 
 def test_the_programs_terminal_is_as_high_as_the_pane(env, tmp_path):

@@ -69,7 +69,7 @@ def test_a_program_that_changed_its_user_is_waited_for_all_the_same(monkeypatch)
     supervisor = Supervisor(inbox, witness, 12345)
     supervisor._handle(Arrival(signal.SIGTERM, True, 1))
     supervisor._handle(Arrival(signal.SIGUSR1, True, 12345))
-    relay = Relay(inbox, witness, Mock(), Job(2, 12345, -1, -1), Mock())
+    relay = Relay(inbox, witness, Mock(), Job(2, 12345, -1, -1, ""), Mock())
     for arrival in (Arrival(signal.SIGTERM, True, 1), Arrival(signal.SIGUSR1, True, 12345)):
         relay._handle(arrival)
 
