@@ -56,7 +56,10 @@ def _merged(given: Values, environ: Mapping[str, str]) -> Values:
 
 
 def check_given(given: Mapping[str, str | bool | None]) -> None:
-    """Raises GmlError when options of one command line contradict each other."""
+    """Raises GmlError when options of one command line contradict each other, or one has nothing for a value."""
+    for spec in RUN_SPECS:
+        if given.get(spec.name) == "":
+            raise GmlError("its value is empty", spec.flags[0], "is a variable in it not set?")
     allocator = given.get("allocator")
     if given.get("observe") and allocator not in (None, "observe"):
         raise GmlError(

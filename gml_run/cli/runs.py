@@ -46,8 +46,12 @@ def runs(
         return
     rows = []
     for path in list_runs(DEFAULT_PARENT):
-        opening, report = read_opening(path), read_report(path)
-        run = (report or opening)["run"]
+        try:
+            opening, report = read_opening(path), read_report(path)
+            state = "ended" if report else "running" if is_alive(opening) else "lost"
+            run = (report or opening)["run"]
+        except GmlError:  # one that is damaged does not hide the others
+            report, state, run = None, "damaged", {}
         peaks = [
             device["peak_reserved_bytes"]
             for process in (report or {}).get("processes", ())
@@ -56,12 +60,12 @@ def runs(
         rows.append(
             {
                 "run": os.path.basename(path),
-                "state": "ended" if report else "running" if is_alive(opening) else "lost",
+                "state": state,
                 "exit_code": run.get("exit_code"),
                 "duration_s": run.get("duration_s"),
                 "peak_reserved_bytes": max(peaks, default=0),
-                "allocator": run["allocator"],
-                "command": run["command"],
+                "allocator": run.get("allocator", "-"),
+                "command": run.get("command", []),
             }
         )
     if as_json:

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 from gml_run.errors import GmlError
 from gml_run.launch.rundir import DEFAULT_PARENT
 from gml_run.report.files import read_json
+
+
+# What no version leaves out.
+_OPENING = ("run", "program", "not_served", "started_s")
+_REPORT = ("run", "verdict", "device", "steps", "processes", "ooms", "events", "problems", "not_served", "timeline")
 
 
 def find_run(name: str) -> str:
@@ -49,7 +55,7 @@ def list_runs(parent: str) -> list[str]:
 def delete_runs(parent: str, keep: int) -> list[str]:
     """Deletes the oldest runs that have ended, until `keep` of those are left; returns which. Folders that are
     no run of ours, and links, are never touched."""
-    ended = [path for path in list_runs(parent) if not os.path.islink(path) and not is_alive(read_opening(path))]
+    ended = [path for path in list_runs(parent) if not os.path.islink(path) and _is_over(path)]
     gone = ended[: max(0, len(ended) - keep)]
     for path in gone:
         shutil.rmtree(path)
@@ -59,21 +65,28 @@ def delete_runs(parent: str, keep: int) -> list[str]:
     return gone
 
 
+def _is_over(directory: str) -> bool:
+    try:
+        return not is_alive(read_opening(directory))
+    except GmlError:
+        return True  # damaged: a running launcher's is whole
+
+
 def read_opening(directory: str) -> dict[str, Any]:
     """run.json of a run."""
-    return _read(directory, "run.json")
+    return _read(directory, "run.json", _OPENING)
 
 
 def read_report(directory: str) -> dict[str, Any] | None:
     """report.json of a run; None while it has not ended."""
     if not os.path.exists(os.path.join(directory, "report.json")):
         return None
-    report = _read(directory, "report.json")
+    report = _read(directory, "report.json", ("schema_version",))
     if report.get("schema_version") != 1:
         raise GmlError(
             f"its report has version {report.get('schema_version')}", directory, "this gml-run reads version 1"
         )
-    return report
+    return _whole(report, os.path.join(directory, "report.json"), _REPORT)
 
 
 def is_alive(opening: dict[str, Any]) -> bool:
@@ -91,11 +104,18 @@ def process_start(pid: int) -> int | None:
         return None
 
 
-def _read(directory: str, name: str) -> dict[str, Any]:
+def _read(directory: str, name: str, parts: Sequence[str]) -> dict[str, Any]:
     path = os.path.join(directory, name)
     try:
-        return read_json(path)
+        return _whole(read_json(path), path, parts)
     except OSError as error:
         raise GmlError(error.strerror or str(error), path) from None
     except ValueError as error:
         raise GmlError(f"is damaged: {error}", path) from None
+
+
+def _whole(content: dict[str, Any], path: str, parts: Sequence[str]) -> dict[str, Any]:
+    missing = [part for part in parts if part not in content]
+    if missing:
+        raise GmlError(f"is damaged: it has no {missing[0]!r}", path)
+    return content

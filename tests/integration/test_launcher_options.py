@@ -60,6 +60,8 @@ def test_bad_variables_and_contradictions_stop_before_the_program(gml, env, tmp_
         ({"GML_SIM_TIME": "soon"}, [], "gml-run: GML_SIM_TIME: 'soon' cannot be read; write fast, "),
         ({"GML_STACKS": "yes"}, [], "gml-run: GML_STACKS: 'yes' is neither 1 nor 0; write "),
         ({}, ["--observe", "--allocator", "vms"], "gml-run: --observe and --allocator vms contradict each other; "),
+        ({}, ["--limit", ""], "gml-run: --limit: its value is empty; is a variable "),
+        ({}, ["--step="], "gml-run: --step: its value is empty; is a variable "),
         ({}, ["--metrics", "99999"], "gml-run: --metrics 99999: is a number, no file; give a file; "),
     ):
         done = gml("--simulate", "h100", *options, *words, "touch", "ran", env={**env, **variables})

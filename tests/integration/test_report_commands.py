@@ -87,10 +87,21 @@ def test_a_run_is_found_by_path_name_and_beginning(gml, finished, tmp_path):
     assert missing.returncode == 125 and missing.stderr.count(b"\n") == 1
 
 
-def test_a_damaged_report_is_one_line(gml, finished, tmp_path):
-    (tmp_path / "gml-runs" / "latest" / "report.json").write_text("{")
-    done = gml("report", "latest")
-    assert done.returncode == 125 and b"damaged" in done.stderr and done.stderr.count(b"\n") == 1
+@pytest.mark.parametrize("name", ["report.json", "run.json"])
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 1}'])
+def test_a_damaged_report_is_one_line_and_hides_no_other(gml, finished, tmp_path, name, text):
+    whole = tmp_path / "gml-runs" / "20200101-000000-whole"
+    shutil.copytree(os.path.realpath(tmp_path / "gml-runs" / "latest"), whole)
+    (tmp_path / "gml-runs" / "latest" / name).write_text(text)
+    if name == "run.json":
+        (tmp_path / "gml-runs" / "latest" / "report.json").unlink()
+    for words in (["report", "latest"], ["top", "latest", "--once"]):
+        done = gml(*words)
+        assert done.returncode == 125 and b"damaged" in done.stderr and done.stderr.count(b"\n") == 1
+    states = {run["run"]: run["state"] for run in json.loads(gml("runs", "--json").stdout)}
+    assert sorted(states.values()) == ["damaged", "ended"] and states[whole.name] == "ended"
+    assert gml("runs").returncode == 0
+    assert gml("runs", "--clean").stdout == b"2 runs deleted\n"
 
 
 def test_a_running_run_and_one_whose_launcher_was_killed(gml, env, tmp_path):
