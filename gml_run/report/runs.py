@@ -12,7 +12,6 @@ from gml_run.errors import GmlError
 from gml_run.launch.rundir import DEFAULT_PARENT
 from gml_run.report.files import read_json
 
-
 # What no version leaves out.
 _OPENING = ("run", "program", "not_served", "started_s")
 _REPORT = ("run", "verdict", "device", "steps", "processes", "ooms", "events", "problems", "not_served", "timeline")
