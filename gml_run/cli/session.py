@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from gml_run.launch.environment import (
 )
 from gml_run.launch.process import Ending, NoChildError, end_like, replace_self
 from gml_run.launch.rundir import local_rank_of, make_run_directory
-from gml_run.launch.signals import SignalInbox
+from gml_run.launch.signals import Inherited, SignalInbox
 from gml_run.launch.variables import checked_variables, unknown_variables
 from gml_run.launch.witness import Witness
 from gml_run.live.watch import Sink, Watch
@@ -73,8 +72,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
 
     watched = directory.path if native is not None else None
     start = time.monotonic()
-    mask: set[int] = set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-    child_ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    inherited = Inherited.found()
     witness: Witness | None = None
     try:
         inbox, witness = _helpers()
@@ -84,7 +82,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
         if witness is not None:
             witness.end()
         complain(f"cannot stay beside the command ({error}): it runs in the place of gml-run, without a report")
-        replace_self(program, command, environ, mask, child_ignored)
+        replace_self(program, command, environ, inherited)
     duration_s = time.monotonic() - start
     witness.end()
     _finish(record, watch, directory.path, ending, duration_s)

@@ -61,7 +61,7 @@ def run_plain(launch: Launch, directory: str | None) -> tuple[Ending, Watch]:
             "screen; steps are looked for in its allocations"
         )
     inbox = launch.inbox
-    child = spawn(launch.program, launch.command, launch.environ, inbox.inherited_mask, inbox.child_ignored)
+    child = spawn(launch.program, launch.command, launch.environ, inbox.inherited)
     if not launch.sinks:  # one of those may write to any of ours, as to /dev/fd/9
         let_go((0, 1))
     try:
@@ -131,8 +131,7 @@ def run_with_dock(launch: Launch, directory: str | None) -> tuple[Ending, Watch]
             launch.program,
             launch.command,
             launch.environ,
-            inbox.inherited_mask,
-            inbox.child_ignored,
+            inbox.inherited,
             terminals,
             terminal.modes,
             (screen.child_rows, screen.child_columns),

@@ -26,7 +26,7 @@ def let_go(standard: tuple[int, ...]) -> None:
     for number in _inherited():
         os.close(number)
     try:
-        for number in standard:
+        for number in filter(lambda number: not is_locked(number), standard):
             opened = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             os.dup2(opened, number, inheritable=False)
             os.close(opened)
@@ -40,7 +40,16 @@ def _inherited() -> list[int]:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         return []
-    return [number for number in numbers if number > 2 and _is_inheritable(number)]
+    return [number for number in numbers if number > 2 and _is_inheritable(number) and not is_locked(number)]
+
+
+def is_locked(number: int) -> bool:
+    """True for a file of which this process holds a lock by fcntl: closing any descriptor of it would drop that."""
+    try:
+        with open(f"/proc/self/fdinfo/{number}", "rb") as file:
+            return any(line.startswith(b"lock:") and b" POSIX " in line for line in file)
+    except OSError:
+        return False
 
 
 def _is_inheritable(number: int) -> bool:

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from gml_run.launch.command import exec_refusal
 from gml_run.launch.process import become, die_with_parent, name_process
+from gml_run.launch.signals import Inherited
 from gml_run.launch.terminal import set_size
 
 
@@ -35,8 +36,7 @@ def start_job(
     program: str,
     command: Sequence[str],
     environ: Mapping[str, str],
-    mask: set[int],
-    child_ignored: bool,
+    inherited: Inherited,
     on_terminal: Sequence[int],
     modes: list[object],
     size: tuple[int, int],
@@ -58,7 +58,7 @@ def start_job(
         if monitor == 0:
             try:
                 die_with_parent(parent)
-                _monitor(program, command, environ, mask, child_ignored, on_terminal, slave, tell, report)
+                _monitor(program, command, environ, inherited, on_terminal, slave, tell, report)
             finally:
                 os._exit(127)
         for descriptor in (slave, tell, report):
@@ -87,8 +87,7 @@ def _monitor(
     program: str,
     command: Sequence[str],
     environ: Mapping[str, str],
-    mask: set[int],
-    child_ignored: bool,
+    inherited: Inherited,
     on_terminal: Sequence[int],
     slave: int,
     tell: int,
@@ -106,15 +105,35 @@ def _monitor(
             for descriptor in on_terminal:
                 os.dup2(slave, descriptor)
 
-        become(program, command, environ, mask, leader, report, child_ignored, take_terminal)
+        become(program, command, environ, inherited, leader, report, take_terminal)
     _close_all_but(tell)
     name_process("gml-run-monitor")
     os.write(tell, b"P%d\n" % child)
+    everything = signal.valid_signals()  # all that can be blocked is
     while True:
-        _, status = os.waitpid(child, os.WUNTRACED)
+        got = signal.sigwaitinfo(everything)
+        if got.si_signo == signal.SIGCHLD:
+            _tell_state(child, tell)
+        _tell_signal(got, child, tell)
+
+
+def _tell_signal(got: signal.struct_siginfo, child: int, tell: int) -> None:
+    """What the child sends to its parent is meant for gml-run's."""
+    if got.si_pid == child and got.si_code <= 0:
+        os.write(tell, b"K%d\n" % got.si_signo)
+
+
+def _tell_state(child: int, tell: int) -> None:
+    """How the child stopped, or how it ended; then nothing is left to do."""
+    while True:
+        pid, status = os.waitpid(child, os.WUNTRACED | os.WNOHANG)
+        if pid == 0:
+            return
         if os.WIFSTOPPED(status):
             os.write(tell, b"S%d\n" % os.WSTOPSIG(status))
             continue
+        while got := signal.sigtimedwait(signal.valid_signals(), 0):
+            _tell_signal(got, child, tell)
         _spare_the_rest()
         os.write(tell, b"E%d\n" % status)
         os._exit(0)

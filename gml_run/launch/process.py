@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from gml_run.launch.command import exec_refusal
+from gml_run.launch.signals import Inherited
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -76,13 +77,12 @@ def spawn(
     program: str,
     command: Sequence[str],
     environ: Mapping[str, str],
-    mask: set[int],
-    child_ignored: bool = False,
+    inherited: Inherited,
     prepare: Callable[[], None] | None = None,
 ) -> int:
     """Forks and executes; returns the child's process id once the program runs.
 
-    `mask` is the signal mask that the child starts with; `child_ignored` makes it ignore SIGCHLD.
+    It starts with what was `inherited`.
     Raises GmlError when the program cannot be executed, NoChildError when there can be none. Only the main
     thread may call this: the kernel ties "die with the parent" to it.
     """
@@ -93,7 +93,7 @@ def spawn(
     except OSError as error:
         raise NoChildError(error.strerror) from None
     if child == 0:
-        become(program, command, environ, mask, parent, report, child_ignored, prepare)
+        become(program, command, environ, inherited, parent, report, prepare)
     os.close(report)
     try:
         answer = os.read(ready, 16)
@@ -109,10 +109,9 @@ def become(
     program: str,
     command: Sequence[str],
     environ: Mapping[str, str],
-    mask: set[int],
+    inherited: Inherited,
     parent: int,
     report: int,
-    child_ignored: bool,
     prepare: Callable[[], None] | None,
 ) -> NoReturn:
     """The child's side of a fork: never returns, writes an errno to `report` when it cannot execute."""
@@ -121,7 +120,7 @@ def become(
         die_with_parent(parent)
         if prepare is not None:
             prepare()
-        _as_started(mask, child_ignored)
+        inherited.restore()
         _execute(program, command, environ)
     except OSError as error:
         code = error.errno or errno.EINVAL
@@ -132,25 +131,13 @@ def become(
         os._exit(127)
 
 
-def replace_self(
-    program: str, command: Sequence[str], environ: Mapping[str, str], mask: set[int], child_ignored: bool
-) -> NoReturn:
+def replace_self(program: str, command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> NoReturn:
     """Executes the program in our place, where no child can be had. Raises GmlError when that fails too."""
     try:
-        _as_started(mask, child_ignored)
+        inherited.restore()
         _execute(program, command, environ)
     except OSError as error:
         raise exec_refusal(command[0], error.errno or errno.EINVAL) from None
-
-
-def _as_started(mask: set[int], child_ignored: bool) -> None:
-    """The handling of signals that we were started with."""
-    # The interpreter ignores these two for itself; nobody asked for it on the child's behalf.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    if child_ignored:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _execute(program: str, command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:

@@ -210,6 +210,8 @@ class Relay:
         for line in lines:
             if line.startswith(b"S"):
                 self._stop_with(int(line[1:]))
+            elif line.startswith(b"K"):
+                self._tell_parent(int(line[1:]))
             else:
                 self._ending = ending_of(int(line[1:]))
 
@@ -222,8 +224,8 @@ class Relay:
         elif number == signal.SIGCONT:
             self._come_forward()
         elif arrival.sent and arrival.sender == self._job.child:
-            if os.getppid() > 1:
-                self._kill(os.getppid(), number)
+            if not self._witness.saw(number):
+                self._tell_parent(number)
         elif arrival.sent and not self._witness.saw(number):
             self._kill(self._job.child, number)
         else:
@@ -235,6 +237,10 @@ class Relay:
             return os.tcgetpgrp(self._job.master) or self._job.child
         except OSError:
             return self._job.child
+
+    def _tell_parent(self, number: int) -> None:
+        if os.getppid() > 1:
+            self._kill(os.getppid(), number)
 
     def _kill(self, target: int, number: int) -> None:
         try:

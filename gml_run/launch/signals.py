@@ -32,6 +32,40 @@ _NOT_OURS = {
 STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What whoever started us meant for the program: its signal mask, whether it ignores SIGCHLD, and the timers
+    that were set before (as by `alarm 60; exec ...`), which a fork drops."""
+
+    mask: set[int]
+    child_ignored: bool
+    timers: tuple[tuple[int, float, float], ...]  # which, seconds left, interval
+
+    @classmethod
+    def found(cls) -> Inherited:
+        """As it is in this process, before anything of ours changed it."""
+        running = ((which, *signal.getitimer(which)) for which in _TIMERS)
+        return cls(
+            set(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+            signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN,
+            tuple(timer for timer in running if timer[1] > 0),
+        )
+
+    def restore(self) -> None:
+        """Puts it back, in the process that is to become the program."""
+        # The interpreter ignores these two for itself; nobody asked for it on the program's behalf.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        if self.child_ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for which, left, interval in self.timers:
+            signal.setitimer(which, left, interval)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One signal: `sent` is true when a process sent it, false when the kernel or the terminal did."""
@@ -45,13 +79,14 @@ class SignalInbox:
     """Blocks the signals that matter and offers them on a descriptor. One per process, main thread."""
 
     def __init__(self) -> None:
-        self.inherited_mask: set[int] = set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        self.inherited = Inherited.found()
+        for which, _, _ in self.inherited.timers:
+            signal.setitimer(which, 0)
         # Those that we were started with ignored, as under `nohup` or by a shell's `&`, are among them: the
         # kernel keeps a blocked signal all the same, and the program may have set a handler of its own.
         wanted = {int(number) for number in signal.valid_signals()} - _NOT_OURS
         # Inherited so, it would make the kernel discard the child's status.
-        self.child_ignored = _ignored(signal.SIGCHLD)
-        if self.child_ignored:
+        if self.inherited.child_ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.wanted = wanted
@@ -72,11 +107,6 @@ class SignalInbox:
             for offset in range(0, len(data), _INFO_BYTES):
                 number, _, code, sender = _INFO.unpack_from(data, offset)
                 arrivals.append(Arrival(number, code <= 0, sender))
-
-
-def _ignored(number: int) -> bool:
-    """True for a signal that we were started with ignored."""
-    return signal.getsignal(number) == signal.SIG_IGN
 
 
 def _mask_bytes(numbers: set[int]) -> bytes:

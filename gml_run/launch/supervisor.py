@@ -48,8 +48,9 @@ class Supervisor:
         if arrival.number == signal.SIGCHLD:
             self._reap()
         elif arrival.sent and arrival.sender == self._child:
-            # The child notifies its parent; without us that is who started us.
-            if os.getppid() > 1:
+            # The child notifies its parent; without us that is who started us. Unless it meant its whole group
+            # (`kill 0`), which we are of and our parent need not be.
+            if not self._witness.saw(arrival.number) and os.getppid() > 1:
                 _kill(os.getppid(), arrival.number)
         elif (arrival.sent or arrival.number == signal.SIGHUP) and not self._witness.saw(arrival.number):
             # Sent to us alone: the child is who was meant. What the terminal or a sender to the whole

@@ -50,6 +50,13 @@ class TestInputFromElsewhere:
         assert [(tmp_path / name).read_text() for name in ("data", "answer")] == ["first\n", "second\n"]
 
 
+def test_a_program_that_signals_its_parent_reaches_ours(env, tmp_path):
+    script = "trap 'touch got' USR1; trap 'touch late' RTMAX; $GML sh -c 'kill -USR1 $PPID; kill -64 $PPID'; true"
+    with under_shell(tmp_path, script, env) as run:
+        assert run.finish() == 0
+    assert (tmp_path / "got").exists() and (tmp_path / "late").exists()
+
+
 class TestAfter:
     def test_what_the_program_left_behind_goes_on_writing(self, env, tmp_path):
         """Nobody tells it that its terminal went away: it did not."""

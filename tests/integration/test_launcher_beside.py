@@ -2,9 +2,11 @@
 """gml-run stands beside the program: it holds nothing of it, and where it cannot stand there the program runs."""
 
 import ctypes
+import fcntl
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -42,6 +44,47 @@ class TestDescriptors:
             words = ["--status-file", f"/dev/fd/{figures.fileno()}", "true"]
             done = subprocess.run([*QUIET, *words], env=env, cwd=tmp_path, pass_fds=(figures.fileno(),))
         assert done.returncode == 0 and b"elapsed_s" in (tmp_path / "figures").read_bytes()
+
+
+class TestInherited:
+    def test_a_signal_to_the_programs_own_group_stays_in_it(self, env, tmp_path):
+        """`kill 0` is the way of many scripts to end what they started; whoever runs them is not meant."""
+        got = []
+        previous = signal.signal(signal.SIGUSR2, lambda number, frame: got.append(number))
+        try:
+            words = ["sh", "-c", "trap 'exit 3' USR2; kill -USR2 0; sleep 60"]
+            done = subprocess.run([*QUIET, *words], env=env, cwd=tmp_path, start_new_session=True, timeout=PATIENCE)
+        finally:
+            signal.signal(signal.SIGUSR2, previous)
+        assert (done.returncode, got) == (3, [])
+
+    def test_a_timer_that_was_set_before_is_the_programs(self, env, tmp_path):
+        """As by `perl -e 'alarm 60; exec @ARGV' gml-run ...`, or by a shell's own limit of time."""
+        code = "import signal; print(*signal.getitimer(signal.ITIMER_REAL))"
+        done = subprocess.run(
+            [*QUIET, PY, "-c", code], env=env, cwd=tmp_path, capture_output=True,
+            preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 10_000, 5),
+        )  # fmt: skip
+        left, interval = map(float, done.stdout.split())
+        assert 5_000 < left <= 10_000 and interval == 5
+
+    def test_a_lock_that_was_taken_before_is_kept(self, env, tmp_path):
+        """One by fcntl belongs to the process that became gml-run, and ends with the first descriptor it closes."""
+        reader, writer = os.pipe()
+        with open(tmp_path / "lock", "w") as lock:
+            process = subprocess.Popen(
+                [*QUIET, "bash", "-c", f"exec {writer}>&-; until [ -e stop ]; do sleep 0.05; done"],
+                env=env, cwd=tmp_path, pass_fds=(lock.fileno(), writer),
+                preexec_fn=lambda: fcntl.lockf(lock, fcntl.LOCK_EX),
+            )  # fmt: skip
+            os.close(writer)
+            assert os.read(reader, 1) == b""  # gml-run has let go of what it was started with
+            os.close(reader)
+            with pytest.raises(BlockingIOError):
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (tmp_path / "stop").touch()
+            assert process.wait(timeout=PATIENCE) == 0
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_the_environment_is_passed_byte_for_byte(env, tmp_path):
@@ -97,7 +140,7 @@ class TestNoRoom:
             "h100",
             "sh",
             "-c",
-            "echo $0 $PPID; grep ^Sig /proc/$$/status; exit 5",
+            "echo $0 $PPID; grep ^Sig /proc/self/status; exit 5",
         ]
         done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, timeout=PATIENCE)
         found = done.stdout.split(b"\n")
