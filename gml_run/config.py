@@ -67,6 +67,18 @@ _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6}
 DEFAULT_DRIVER_TIME = 1.0  # percent; the library's own default
 
 
+class Told(str):
+    """An option's value that stands elsewhere than on the command line, and where."""
+
+    __slots__ = ("where",)
+    where: str
+
+    def __new__(cls, value: str, where: str) -> Told:
+        told = super().__new__(cls, value)
+        told.where = where
+        return told
+
+
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """A simulated GPU: its profile and, when one was asked for, its size."""
@@ -127,9 +139,19 @@ def without_effect(options: RunOptions) -> str | None:
 def make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
     """The options after everything was checked that can be checked now; an absent value is the default.
 
-    Raises GmlError for a value that is not valid.
+    Raises GmlError for a value that is not valid, which says where it stands.
     """
+    try:
+        return _make_options(values)
+    except GmlError as error:
+        option, space, rest = error.where.partition(" ")
+        value = values.get(option.removeprefix("--").replace("-", "_"))
+        if not option.startswith("--") or not isinstance(value, Told):
+            raise
+        raise GmlError(error.what, f"{value.where}{space}{rest}", error.hint, error.exit_code) from None
 
+
+def _make_options(values: Mapping[str, str | bool | None]) -> RunOptions:
     def text(name: str) -> str | None:
         value = values.get(name)
         return value if isinstance(value, str) and value else None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gml_run.cli.specs import RUN_SPECS
+from gml_run.config import Told
 from gml_run.errors import GmlError
 
 # A line that may begin our table, or a value in it. Without one, others' files are not looked into: they may be as
@@ -66,5 +67,6 @@ def _options(name: str, table: Mapping[str, Any]) -> dict[str, str | bool]:
         if not good:
             wanted = "a text or a number" if spec.metavar else "true or false"
             raise GmlError(f"{key} = {value!r}: it must be {wanted}", os.path.abspath(name))
-        options[spec.name] = str(value) if spec.metavar else value
+        told = f"{os.path.abspath(name)}: {key}"
+        options[spec.name] = Told(str(value), told) if spec.metavar else value
     return options

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from gml_run.cli.config_file import read_config
 from gml_run.cli.specs import RUN_SPECS, Spec
+from gml_run.config import Told
 from gml_run.errors import GmlError
 
 Values = dict[str, str | bool | None]
@@ -74,6 +75,7 @@ def default_values(environ: Mapping[str, str]) -> Values:
 
 
 def _default(spec: Spec, environ: Mapping[str, str], file: Mapping[str, str | bool]) -> str | bool | None:
+    variable = environ.get(spec.variable, "") if spec.variable else ""
     if not spec.metavar:
-        return (spec.variable and environ.get(spec.variable)) or file.get(spec.name, False)
-    return (spec.variable and environ.get(spec.variable)) or file.get(spec.name) or spec.default or None
+        return variable or file.get(spec.name, False)
+    return (Told(variable, spec.variable) if variable else file.get(spec.name)) or spec.default or None

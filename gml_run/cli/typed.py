@@ -26,7 +26,7 @@ def merged(ctx: typer.Context) -> dict[str, str | bool | None]:
     defaults = default_values(os.environ)  # a switch's variable, too: Typer would only say that its value is bad
     for name, value in ctx.params.items():
         source = ctx.get_parameter_source(name)
-        values[name] = value if source is None or source.name != "DEFAULT" else defaults.get(name, value)
+        values[name] = value if source is None or source.name == "COMMANDLINE" else defaults.get(name, value)
     check_given({name: value for name, value in values.items() if given(ctx, name)})
     return values
 

@@ -32,8 +32,10 @@ def test_the_table_of_a_project(gml, tmp_path):
 @pytest.mark.parametrize("text", ["goal = [", 'colour = "red"', "goal = true", "quiet = 1", 'goal = "fast"'])
 def test_a_bad_file_is_one_line(gml, tmp_path, text):
     (tmp_path / "gml.toml").write_text(text)
-    done = gml("true")
-    assert done.returncode == 125 and done.stderr.count(b"\n") == 1
+    for words in ((), ("-qo", "out")):  # the other parser, too
+        done = gml(*words, "true")
+        assert done.returncode == 125 and done.stderr.count(b"\n") == 1
+        assert done.stderr.startswith(f"gml-run: {tmp_path / 'gml.toml'}: ".encode()), done.stderr
 
 
 def test_files_that_are_not_for_us_change_nothing(gml, tmp_path):
@@ -59,6 +61,8 @@ def test_bad_variables_and_contradictions_stop_before_the_program(gml, env, tmp_
     for variables, options, says in (
         ({"GML_SIM_TIME": "soon"}, [], "gml-run: GML_SIM_TIME: 'soon' cannot be read; write fast, "),
         ({"GML_STACKS": "yes"}, [], "gml-run: GML_STACKS: 'yes' is neither 1 nor 0; write "),
+        ({"GML_LIMIT": "2X"}, [], "gml-run: GML_LIMIT: '2X' is not a size; write "),
+        ({"GML_LIMIT": "2X"}, ["--limit", "2Y"], "gml-run: --limit: '2Y' is not a size; write "),
         ({}, ["--observe", "--allocator", "vms"], "gml-run: --observe and --allocator vms contradict each other; "),
         ({}, ["--limit", ""], "gml-run: --limit: its value is empty; is a variable "),
         ({}, ["--step="], "gml-run: --step: its value is empty; is a variable "),
