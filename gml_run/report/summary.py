@@ -93,8 +93,7 @@ def _memory_rows(report: dict[str, Any]) -> Rows:
             rows.append(("", f"and {len(busy) - 16} more, see report.json"))
     if device["counted_by"] == "heap":
         rows += _heap_rows(report, device)
-    if device["counted_by"] == "torch":
-        rows += _flush_rows(report, device)
+    rows += _flush_rows(report, device)
     rows += step_rows(report["steps"])
     lines = _line_texts(report, device.get("lines", ())) if not report["ooms"] else []
     rows += [("lines at peak" if number == 0 else "", text) for number, text in enumerate(lines)]

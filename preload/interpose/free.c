@@ -102,8 +102,9 @@ static cudaError_t release_block(release *f, const void *return_address)
                                                     : f->real->cudaFreeAsync == NULL))
         return cudaErrorInsufficientDriver;
     /* Children drop tensors of their parent's (a DataLoader's worker that collects garbage). PyTorch's own cache just
-     * keeps such a block; its cudaMallocAsync backend, which we chose, ends the child if the free fails. */
-    if (f->kind != PLAIN && gml_shim_inherited_tensors())
+     * keeps such a block; without the cache, and with the cudaMallocAsync backend, a free that fails ends the child.
+     * Where we chose one of these, it must not. */
+    if (f->kind != PLAIN ? gml_shim_inherited(GML_TORCH_ASYNC) : caller.is_torch && gml_shim_inherited(GML_TORCH_UNCACHED))
         return cudaSuccess;
     gml_shim *shim = NULL;
     if (f->address == NULL || gml_shim_inside() || (shim = gml_shim_peek()) == NULL)

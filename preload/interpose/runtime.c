@@ -76,6 +76,17 @@ static void charge(gml_shim *shim, gml_shim_device *device, const request *r)
         gml_shim_born(shim, device, (uintptr_t)*r->out, r->bytes);
 }
 
+/* Tells of a request that could not be met. PyTorch's native allocator asks cudaMalloc first and frees its cache when
+ * that fails: what fails in the end it reports itself. With its cache off, it fails at once and reports nothing. */
+static void note_failure(gml_shim *shim, gml_shim_device *device, const request *r, gml_oom_source source)
+{
+    if (r->from_torch && r->kind == PLAIN && !shim->uncached)
+        gml_telemetry_event(shim->telemetry, GML_EVENT_FLUSH, (uint64_t)device->ordinal, 1, r->bytes, NULL);
+    else
+        gml_shim_record_oom(shim, device, r->bytes,
+                            is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE, source);
+}
+
 /* ---- forwarding ---- */
 
 static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
@@ -99,13 +110,8 @@ static cudaError_t forward(gml_shim *shim, int ordinal, const request *r)
         gml_shim_count(shim, device->ordinal, (uintptr_t)*r->out, r->bytes);
         charge(shim, device, r);
     }
-    /* PyTorch's native allocator asks cudaMalloc first and frees its cache when that fails: what fails
-     * in the end it reports itself. With its cache off, it fails at once and reports nothing. */
-    if (error == cudaErrorMemoryAllocation && (!r->from_torch || r->kind != PLAIN || shim->uncached))
-        gml_shim_record_oom(shim, device, r->bytes,
-                            is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE, GML_OOM_DRIVER);
-    else if (error == cudaErrorMemoryAllocation)
-        gml_telemetry_event(shim->telemetry, GML_EVENT_FLUSH, (uint64_t)device->ordinal, 1, r->bytes, NULL);
+    if (error == cudaErrorMemoryAllocation)
+        note_failure(shim, device, r, GML_OOM_DRIVER);
     gml_shim_tick(shim, device);
     return error;
 }
@@ -123,7 +129,6 @@ static cudaError_t refuse(const request *r)
 
 static cudaError_t last_rung(gml_shim *shim, gml_shim_device *device, const request *r)
 {
-    uint64_t stream = is_async(r) ? (uint64_t)(uintptr_t)stream_of(r) : GML_STREAM_NONE;
     cudaError_t error = cudaErrorMemoryAllocation;
     if (shim->limit_bytes != 0) {
         error = refuse(r);
@@ -137,7 +142,7 @@ static cudaError_t last_rung(gml_shim *shim, gml_shim_device *device, const requ
         }
     }
     if (error == cudaErrorMemoryAllocation)
-        gml_shim_record_oom(shim, device, r->bytes, stream, GML_OOM_HEAP);
+        note_failure(shim, device, r, GML_OOM_HEAP);
     gml_shim_tick(shim, device);
     return error;
 }

@@ -60,8 +60,9 @@ static void read_options(gml_shim *shim)
     const char *allocator = gml_config_text(GML_OPTION_ALLOCATOR);
     bool serve = strcmp(allocator, "vms") == 0;
     shim->mode = serve ? GML_SHIM_SERVE : GML_SHIM_FORWARD;
-    shim->tensors = serve && gml_torch_env_backend() == GML_TORCH_ASYNC;
-    shim->uncached = gml_torch_env_backend() == GML_TORCH_UNCACHED ||
+    shim->backend = gml_torch_env_backend();
+    shim->tensors = serve && shim->backend == GML_TORCH_ASYNC;
+    shim->uncached = shim->backend == GML_TORCH_UNCACHED ||
                      gml_config_environment("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
     shim->check = strcmp(gml_config_text(GML_OPTION_CHECK), "1") == 0;
     shim->goal = goal_of(gml_config_text(GML_OPTION_GOAL));
@@ -175,10 +176,10 @@ const char *gml_shim_thread_name(void)
     return thread->name;
 }
 
-bool gml_shim_inherited_tensors(void)
+bool gml_shim_inherited(gml_torch_backend backend)
 {
     const gml_shim *shim = atomic_load_explicit(&shim_global.shim, memory_order_acquire);
-    return atomic_load_explicit(&shim_global.forked, memory_order_relaxed) && shim != NULL && shim->tensors;
+    return atomic_load_explicit(&shim_global.forked, memory_order_relaxed) && shim != NULL && shim->backend == backend;
 }
 
 gml_shim *gml_shim_get(void)

@@ -14,6 +14,7 @@
 #include "interpose/ledger.h"
 #include "interpose/lookup.h"
 #include "interpose/stacks.h"
+#include "interpose/torch_env.h"
 #include "telemetry/steps.h"
 #include "telemetry/writer.h"
 
@@ -72,6 +73,7 @@ typedef struct gml_shim_device {
 
 typedef struct gml_shim {
     gml_shim_mode mode;
+    gml_torch_backend backend; /* what we made PyTorch's allocator */
     bool tensors; /* PyTorch's tensors are expected to arrive as cudaMallocAsync */
     bool uncached; /* PyTorch's caching allocator is off: nothing else would report its failures */
     bool check;
@@ -126,8 +128,8 @@ gml_shim *gml_shim_peek(void);
 /* The calling thread's name, as it was when it was first asked for: at most 15 characters, the rest of 16 zeros. */
 const char *gml_shim_thread_name(void);
 
-/* This is a forked child of a process whose PyTorch was given the cudaMallocAsync backend. */
-bool gml_shim_inherited_tensors(void);
+/* This is a forked child of a process whose PyTorch we gave this backend. */
+bool gml_shim_inherited(gml_torch_backend backend);
 
 /* The device, with its name and memory known, or NULL when it cannot be looked at. The device's
  * primary context must be active. */

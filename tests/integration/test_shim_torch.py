@@ -95,6 +95,7 @@ def test_segments_are_served(run_torch):
     [
         ("vms", None, 0),
         ("vms", "uncached", 0),
+        ("vms", "segments", 1),
         ("native", None, 1),
         ("observe", None, 1),
         ("raw", None, 2),
@@ -113,6 +114,13 @@ def test_out_of_memory_is_recorded(allocator, intercept, source, run_torch):
     assert (record.source, record.request_bytes) == (source, 1 << 30)
     assert record.live_bytes >= 7 << 30
     assert record.total_bytes == size and record.free_bytes < 1 << 30
+
+
+@pytest.mark.parametrize("setting", [{"GML_INTERCEPT": "segments"}, {"GML_ALLOCATOR": "native"}])
+def test_a_request_that_only_empties_pytorchs_cache_is_no_failure(setting, run_torch):
+    _, run = run_torch("flush", GML_SIM_MEMORY=str(6 << 30), **setting)
+    assert run.code == 0 and run.process.oom_count == 0
+    assert [event.kind for event in run.process.events].count("FLUSH") == 1
 
 
 @pytest.mark.parametrize("setting", [{"GML_CHECK": "1"}, {"GML_ALLOCATOR": "native"}, {"GML_ALLOCATOR": "raw"}])
@@ -137,9 +145,12 @@ def test_captured_allocations_are_the_drivers(run_torch):
     assert counters.served_calls > 1000
 
 
-@pytest.mark.parametrize("allocator", ["vms", "native"])
-def test_a_forked_child_may_drop_tensors(allocator, run_torch):
-    said, run = run_torch("fork", GML_ALLOCATOR=allocator)
+@pytest.mark.parametrize(
+    ("allocator", "intercept"),
+    [("vms", "tensors"), ("vms", "uncached"), ("native", "tensors"), ("cuda-async", "tensors"), ("raw", "tensors")],
+)
+def test_a_forked_child_may_drop_tensors(allocator, intercept, run_torch):
+    said, run = run_torch("fork", GML_ALLOCATOR=allocator, GML_INTERCEPT=intercept)
     assert said["child"] == 7, run.stderr
     assert len(run.processes) == 1 and run.process.counters.degraded == 0
 

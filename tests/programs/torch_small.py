@@ -58,6 +58,14 @@ def out_of_memory() -> str:
     return f"no error with {len(kept)} blocks"
 
 
+def empty_the_cache() -> None:
+    """A request that PyTorch's cache stands in the way of."""
+    count = torch.cuda.mem_get_info()[0] >> 30
+    kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(count)]
+    kept.clear()
+    torch.empty((count - 1) << 30, dtype=torch.uint8, device="cuda")
+
+
 def profiled_bytes() -> int:
     from torch.profiler import ProfilerActivity, profile
 
@@ -82,6 +90,8 @@ def drop_in_a_child() -> int:
 steps()
 if variation == "graph":
     replay_a_graph()
+if variation == "flush":
+    empty_the_cache()
 child = drop_in_a_child() if variation == "fork" else 0
 profiled = profiled_bytes() if variation == "profile" else 0
 message = out_of_memory() if variation == "oom" else ""
