@@ -145,6 +145,19 @@ static bool climb(gml_heap *heap, gml_rung rung)
     return pending;
 }
 
+/* Most waits for the device that one request makes because other threads went on meanwhile. */
+#define MORE_DRAINS 16
+
+/* There would be room in sum: what was waited for may be another thread's by now, and what that one freed
+ * since is waited for in turn. Where nothing is pending, waiting again changes nothing (see climb). */
+static bool may_fit(gml_heap *heap, const gml_request *request)
+{
+    gml_lock_acquire(&heap->lock);
+    uint64_t unused = heap->stats->reserved_bytes - heap->stats->live_bytes;
+    gml_lock_release(&heap->lock);
+    return request->bytes <= heap->device_free_bytes + unused;
+}
+
 /* Failures that waiting for earlier work may turn into success. */
 static bool may_pass(gml_status status)
 {
@@ -164,6 +177,11 @@ gml_status gml_grow(gml_heap *heap, const gml_request *request, gml_span **out_b
     for (unsigned rung = 0; may_pass(status) && rung < RUNG_COUNT; rung++) {
         if (climb(heap, (gml_rung)rung))
             status = attempt(heap, request, out_block);
+    }
+    for (unsigned more = 0; may_pass(status) && more < MORE_DRAINS && may_fit(heap, request); more++) {
+        if (!climb(heap, RUNG_DRAIN))
+            break;
+        status = attempt(heap, request, out_block);
     }
     if (status == GML_NOT_READY)
         status = GML_OUT_OF_MEMORY;

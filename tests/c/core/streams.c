@@ -456,6 +456,22 @@ static void test_trim_leaves_unfinished_work_alone(void)
     close_bench(bench);
 }
 
+/* What another thread frees while a request waits for the device is waited for in turn: there is room for it. */
+static void test_a_request_waits_for_what_is_freed_meanwhile(void)
+{
+    test_bench bench = stream_bench(2 * BLOCK / GML_MIB);
+    uintptr_t a = take_on(bench, BLOCK, 1, GML_API_ASYNC), b = take_on(bench, BLOCK, 1, GML_API_ASYNC);
+    work_and_give(bench, a, 1);
+    free_during_sync(bench, b);
+    uintptr_t both = take_on(bench, 2 * BLOCK, GML_STREAM_NONE, GML_API_PLAIN);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), 2);
+    uintptr_t refused = 0;
+    CHECK_EQUAL(gml_heap_alloc(bench.heap, BLOCK, GML_STREAM_NONE, GML_API_PLAIN, &refused), GML_OUT_OF_MEMORY);
+    CHECK_EQUAL(calls(bench, GML_CALL_sync), 2); /* nothing is pending: nothing to wait for */
+    give_on(bench, both, GML_STREAM_NONE);
+    close_bench(bench);
+}
+
 /* Random sizes on a device that is nearly full stitch one arena after another, each used by work that
  * is never over, until the oldest must go. */
 static void test_dropped_arenas_are_finished_with(void)
@@ -510,6 +526,7 @@ int main(void)
     RUN(test_a_rollback_keeps_the_work_on_a_gap);
     RUN(test_a_rollback_gives_both_gaps_of_a_bridge_back);
     RUN(test_trim_leaves_unfinished_work_alone);
+    RUN(test_a_request_waits_for_what_is_freed_meanwhile);
     RUN(test_dropped_arenas_are_finished_with);
     return 0;
 }
