@@ -19,6 +19,7 @@ from gml_run.launch.environment import (
     preload_value,
     run_variables,
     safe_folders,
+    sanitizer_of,
     simulation_variables,
     user_environment,
 )
@@ -59,7 +60,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
         if options.simulation is not None:
             notices.append(f"simulated {options.simulation.profile}: {SIMULATED_NOTE}")
         try:
-            environ = prepare_environment(options, native, directory.path, environ)
+            environ = prepare_environment(options, native, directory.path, environ, sanitizer_of(program))
         except OSError as error:
             native = None
             reason = f"no plain path to the libraries can be made ({error.strerror})"
@@ -162,9 +163,10 @@ def _others(options: RunOptions, watch: Watch, path: str | None) -> dict[int, in
 
 
 def prepare_environment(
-    options: RunOptions, native: Native, path: str | None, environ: dict[str, str]
+    options: RunOptions, native: Native, path: str | None, environ: dict[str, str], before: str = ""
 ) -> dict[str, str]:
-    """The user's environment with ours added. Raises OSError when the libraries have no usable path."""
+    """The user's environment with ours added; `before` names a library that must be loaded before ours. Raises
+    OSError when the libraries have no usable path."""
     result = {**environ, **checked_variables(environ), **run_variables(options, path)}
     if not options.stacks:
         result.pop("GML_STACKS", None)
@@ -173,7 +175,8 @@ def prepare_environment(
         result.pop("GML_SIM_SIZE", None)  # it would be that of a gml-run around this one
     if simulate:
         result |= simulation_variables(native, environ)
-    result["LD_PRELOAD"] = preload_value(native, simulate, environ.get("LD_PRELOAD", ""), safe_folders(native))
+    theirs = f"{before}:{environ.get('LD_PRELOAD', '')}"
+    result["LD_PRELOAD"] = preload_value(native, simulate, theirs, safe_folders(native))
     return result
 
 

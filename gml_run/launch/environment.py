@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from gml_run.config import RunOptions
 from gml_run.native import Native
 
+_SANITIZER = re.compile(rb"lib(?:clang_rt\.)?(?:hw)?asan[-\w]*\.so(?:\.\d+)*")
+_HEAD_BYTES = 1 << 18  # of a program: the names of its libraries stand near the beginning
 _UNSAFE = re.compile(r"[\s:$]")  # separators of LD_PRELOAD, and the loader's own substitutions
 
 
@@ -64,13 +66,28 @@ def simulation_variables(native: Native, user: Mapping[str, str]) -> dict[str, s
 
 
 def preload_value(native: Native, simulate: bool, user_value: str, safe: Mapping[str, str]) -> str:
-    """LD_PRELOAD: our libraries first, then what the user had. `safe` maps folders to loadable ones."""
+    """LD_PRELOAD: our libraries first, then what the user had. `safe` maps folders to loadable ones.
+
+    A runtime of AddressSanitizer stays before ours: it ends a program in which another library comes first.
+    """
     ours = [native.shim, *(native.simulated if simulate else ())]
     paths = [os.path.join(safe[os.path.dirname(path)], os.path.basename(path)) for path in ours]
     # A gml-run inside a gml-run finds our libraries there already: each is named once.
     names = {os.path.basename(path) for path in (native.shim, *native.simulated)}
     kept = [word for word in re.split(r"[\s:]+", user_value) if word and not _is_ours(word, names)]
-    return ":".join([*paths, *kept])
+    first = [word for word in kept if _SANITIZER.fullmatch(os.fsencode(os.path.basename(word)))]
+    return ":".join([*first, *paths, *(word for word in kept if word not in first)])
+
+
+def sanitizer_of(program: str) -> str:
+    """The name of the AddressSanitizer runtime that a program is linked with; empty when it is with none."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return ""
+    found = _SANITIZER.search(head) if head.startswith(b"\x7fELF") else None
+    return os.fsdecode(found[0]) if found else ""
 
 
 def safe_folders(native: Native) -> dict[str, str]:

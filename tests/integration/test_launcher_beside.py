@@ -87,6 +87,23 @@ class TestInherited:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def test_a_program_linked_with_a_sanitizer_finds_it_first(gml, env, tmp_path):
+    """AddressSanitizer ends a program in which another library was loaded before its own; this one only looks."""
+    (tmp_path / "asan.c").write_text("int asan;\n")
+    (tmp_path / "main.c").write_text(
+        "#define _GNU_SOURCE\n#include <link.h>\n#include <stdio.h>\nextern int asan;\n"
+        "static int number;\nstatic int look(struct dl_phdr_info *info, size_t size, void *data)\n"
+        "{ if (number++ > 2) return 0; puts(info->dlpi_name); return asan + 0 * (int)size + 0 * (data != 0); }\n"
+        "int main(void) { dl_iterate_phdr(look, 0); return asan; }\n"
+    )
+    library = tmp_path / "libasan.so.8"
+    for words in (["-shared", "-fPIC", "-o", library, "asan.c"], ["-o", "main", "main.c", library]):
+        subprocess.run([shutil.which("cc") or "gcc", *words], cwd=tmp_path, check=True)
+    done = gml("-q", "--simulate", "h100", "./main", env={**env, "LD_LIBRARY_PATH": str(tmp_path)})
+    loaded = [os.path.basename(line) for line in done.stdout.decode().split("\n")]
+    assert "libasan.so.8" in loaded and not any("gml" in name for name in loaded), loaded
+
+
 def test_the_environment_is_passed_byte_for_byte(env, tmp_path):
     """Also what is no variable, and a name that stands there twice: other systems leave such things behind."""
     given = [f"{name}={value}".encode() for name, value in env.items()]

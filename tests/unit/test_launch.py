@@ -86,6 +86,14 @@ class TestEnvironment:
         value = preload_value(native, True, "/lib/libuser.so /lib/other.so", safe_folders(native))
         assert value.split(":") == [native.shim, *native.simulated, "/lib/libuser.so", "/lib/other.so"]
 
+    def test_a_sanitizers_runtime_stays_before_ours(self, tmp_path):
+        native = native_in(tmp_path)
+        value = preload_value(
+            native, False, "libx.so:/usr/lib/libasan.so.8 /opt/libclang_rt.asan-x86_64.so", safe_folders(native)
+        )
+        names = [os.path.basename(path) for path in value.split(":")]
+        assert names == ["libasan.so.8", "libclang_rt.asan-x86_64.so", "libgml.so", "libx.so"]
+
     def test_without_simulation_the_simulated_driver_stays_out(self, tmp_path):
         native = native_in(tmp_path)
         assert preload_value(native, False, "", safe_folders(native)) == native.shim
