@@ -23,15 +23,15 @@ def let_go(standard: tuple[int, ...]) -> None:
 
     Whoever reads a pipe to its end, waits for a lock or listens to a socket then waits for the child alone.
     """
-    for number in _inherited():
-        os.close(number)
+    numbers = [number for number in (*standard, *_inherited()) if not is_locked(number)]
     try:
-        for number in filter(lambda number: not is_locked(number), standard):
-            opened = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-            os.dup2(opened, number, inheritable=False)
-            os.close(opened)
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        pass  # no /dev/null: then they stay as they are
+        return
+    # Not closed: a library that the user preloads may have opened one of them in us, and goes on writing to it.
+    for number in numbers:
+        os.dup2(nothing, number, inheritable=False)
+    os.close(nothing)
 
 
 def _inherited() -> list[int]:
@@ -40,7 +40,7 @@ def _inherited() -> list[int]:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         return []
-    return [number for number in numbers if number > 2 and _is_inheritable(number) and not is_locked(number)]
+    return [number for number in numbers if number > 2 and _is_inheritable(number)]
 
 
 def is_locked(number: int) -> bool:
