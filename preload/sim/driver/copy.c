@@ -82,7 +82,8 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
 static CUresult check_from_locked(struct sim_ctx *ctx, int device, uintptr_t va, size_t bytes, bool write,
                                   const char *what)
 {
-    if (!is_device_locked(va) || sim_access_ok_locked(va, bytes, device, write)) return CUDA_SUCCESS;
+    /* What was device memory when the work was submitted, and is none now, is no memory of the host's either. */
+    if (is_device_locked(va) ? sim_access_ok_locked(va, bytes, device, write) : !sim_stale_locked(va)) return CUDA_SUCCESS;
     return sim_ctx_fault_locked(ctx, what, va, bytes);
 }
 
@@ -110,7 +111,7 @@ CUresult sim_copy_locked(struct sim_stream *stream, const struct sim_op *op)
     for (size_t i = 0; i < op->u.copy.rows; i++) {
         uintptr_t d = dst + i * op->u.copy.dst_pitch, s = src + i * op->u.copy.src_pitch;
         CUresult result = check_from_locked(ctx, reaches_locked(stream, op, d), d, row, true, "copy to");
-        if (result == CUDA_SUCCESS && from)
+        if (result == CUDA_SUCCESS && !staging)
             result = check_from_locked(ctx, reaches_locked(stream, op, s), s, row, false, "copy from");
         if (result != CUDA_SUCCESS) return result;
         if (total > cap && !sim_config_get()->adversarial) {

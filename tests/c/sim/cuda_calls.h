@@ -10,6 +10,7 @@ CUresult cuInit(unsigned flags);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
 CUresult cuCtxGetCurrent(CUcontext *ctx);
 CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice device);

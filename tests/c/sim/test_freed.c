@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries that are given memory which was freed or unmapped, or that ends too early: each is an illegal access. */
+/* Libraries that are given memory which was freed or unmapped, or that ends too early, and copies and fills whose memory
+ * is freed before they run: each is an illegal access. */
 #define _GNU_SOURCE
 #include "support.h"
 
@@ -170,6 +171,50 @@ static void test_a_graph_of_tensors(void)
     CHECK_EQUAL(outcome(cudnnBackendExecute(dnn, plan, bad)), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/* Freed on another stream, without order, before the work of the first one came to it. */
+static void freed_under(CUstream stream, CUresult work(CUdeviceptr va, CUstream stream))
+{
+    CUdeviceptr va;
+    CHECK_EQUAL(cuMemAllocAsync(&va, CHUNK, stream), 0);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
+    keep_busy(stream, 100);
+    CHECK_EQUAL(work(va, stream), 0);
+    CUstream other = stream_new();
+    CHECK_EQUAL(cuMemFreeAsync(va, other), 0);
+    CHECK_EQUAL(cuStreamSynchronize(other), 0);
+}
+
+static char room[CHUNK];
+
+static CUresult fill(CUdeviceptr va, CUstream stream)
+{
+    return cuMemsetD8Async(va, 1, CHUNK, stream);
+}
+
+static CUresult read_back(CUdeviceptr va, CUstream stream)
+{
+    return cuMemcpyDtoHAsync_v2(room, va, CHUNK, stream);
+}
+
+static CUresult write_to(CUdeviceptr va, CUstream stream)
+{
+    return cuMemcpyHtoDAsync_v2(va, room, CHUNK, stream);
+}
+
+static void test_work_that_comes_after_the_free(void)
+{
+    use_device();
+    CHECK_EQUAL(cuMemHostRegister_v2(room, CHUNK, 0), 0); /* else a copy back would be waited for */
+    CUresult (*const works[])(CUdeviceptr, CUstream) = {fill, read_back, write_to};
+    for (int i = 0; i < 3; i++) {
+        CUstream stream = stream_new();
+        freed_under(stream, works[i]);
+        CHECK_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+        CHECK_EQUAL(cuDevicePrimaryCtxReset_v2(0), 0);
+        use_device();
+    }
+}
+
 int main(void)
 {
     RUN_SIM(test_a_product_on_freed_memory);
@@ -182,5 +227,6 @@ int main(void)
     RUN_SIM(test_the_light_library);
     RUN_SIM(test_the_output_of_the_light_library);
     RUN_SIM(test_a_graph_of_tensors);
+    RUN_LATE(test_work_that_comes_after_the_free);
     return 0;
 }

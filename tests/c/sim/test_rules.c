@@ -10,7 +10,6 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuEventElapsedTime_v2(float *ms, CUevent first, CUevent second);
 CUresult cuMemFreeHost(void *memory);
-CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *memory);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr va);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *va, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -316,6 +315,7 @@ static void test_a_destroyed_pool_ends_with_its_allocations(void)
     CHECK_EQUAL(cuMemAllocFromPoolAsync(&none, CHUNK, pool, stream), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuStreamSynchronize(stream), 0);
     CHECK_EQUAL(cuMemsetD8_v2(kept, 1, CHUNK), 0);
+    CHECK_EQUAL(cuCtxSynchronize(), 0);
     CHECK(gml_sim_used_bytes(0) >= CHUNK);
     CHECK_EQUAL(cuMemFreeAsync(kept, stream), 0);
     CHECK_EQUAL(cuStreamSynchronize(stream), 0);
