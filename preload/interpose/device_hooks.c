@@ -68,6 +68,14 @@ static bool is_ours(gml_shim *shim, uintptr_t address)
     return false;
 }
 
+/* PyTorch begins with it, before anything else of CUDA. */
+cudaError_t cudaGetDeviceCount(int *out_count)
+{
+    GML_HOOK(cudaGetDeviceCount);
+    gml_torch_env_in_use();
+    return real->cudaGetDeviceCount(out_count);
+}
+
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out_handle, void *address)
 {
     GML_HOOK(cudaIpcGetMemHandle);

@@ -75,6 +75,7 @@
        size_t count, int mode), "counted")                                                          \
     X(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *out_graph), "counted")               \
     X(cudaStreamEndCapture_ptsz, (cudaStream_t stream, cudaGraph_t *out_graph), "counted")          \
+    X(cudaGetDeviceCount, (int *out_count), "forwarded: PyTorch has its allocator by then")         \
     X(cudaDeviceReset, (void), "our memory on the device is dropped first")                         \
     X(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *out_handle, void *address),                         \
       "forwarded; says once that our memory cannot be shared so")                                   \

@@ -2,7 +2,9 @@
 /* getenv, replaced: PyTorch reads its allocator settings merged with the backend that gml-run wants.
  *
  * PyTorch reads PYTORCH_CUDA_ALLOC_CONF, else PYTORCH_ALLOC_CONF, when its library loads; scripts set
- * either just before. The environment itself is never changed: a child inherits what the user wrote.
+ * either just before. It reads them again when its settings are first needed, and then only compares the backend with
+ * the allocator in use, which may be one that the program plugged in meanwhile: once PyTorch has had its backend and
+ * CUDA is in use, ours is left out. The environment itself is never changed: a child inherits what the user wrote.
  * These functions are called before libc is ready and from inside other allocators. So: no dlsym, no
  * malloc, no lock, no thread-local storage; a merged text is built once per distinct value and lives
  * for ever, as the callers of getenv expect. */
@@ -25,6 +27,7 @@ enum { SLOT_FREE, SLOT_BUSY, SLOT_READY };
 static struct {
     _Atomic int asked;
     _Atomic int dropped;
+    _Atomic int decided; /* PyTorch has had its backend */
     struct {
         _Atomic int state;
         char text[TEXT_BYTES];
@@ -133,8 +136,9 @@ static bool append(char *out, size_t capacity, size_t *length, const char *text,
     return true;
 }
 
-bool gml_torch_env_merge(const char *user, gml_torch_backend backend, char *out, size_t capacity,
-                         bool *out_dropped)
+/* Merges the user's settings ("key:value,key:[a:b,c:d]"; NULL is none) with a backend. Returns false when `out` is too
+ * small. *out_dropped: a setting of the user's that means another backend went. */
+static bool merge(const char *user, gml_torch_backend backend, char *out, size_t capacity, bool *out_dropped)
 {
     size_t length = 0;
     out[0] = '\0';
@@ -150,7 +154,8 @@ bool gml_torch_env_merge(const char *user, gml_torch_backend backend, char *out,
         at = *end == ',' ? end + 1 : end;
     }
     const char *own = backend_setting(backend);
-    return append(out, capacity, &length, own, strlen(own));
+    const bool left_out = atomic_load(&torch_env.decided) && strncmp(own, "backend:", strlen("backend:")) == 0;
+    return left_out || append(out, capacity, &length, own, strlen(own));
 }
 
 /* The kept copy of a text; NULL when there is no room for one more. */
@@ -176,10 +181,12 @@ static const char *allocator_settings(const char *user)
     bool dropped = false;
     gml_torch_backend backend = gml_torch_env_backend();
     atomic_store(&torch_env.asked, 1);
-    if (backend == GML_TORCH_UNTOUCHED || !gml_torch_env_merge(user, backend, merged, sizeof merged, &dropped))
+    if (backend == GML_TORCH_UNTOUCHED || !merge(user, backend, merged, sizeof merged, &dropped))
         return user;
     if (dropped)
         atomic_store(&torch_env.dropped, 1);
+    if (merged[0] == '\0')
+        return NULL; /* nothing is set */
     const char *kept = keep(merged);
     return kept != NULL ? kept : user;
 }
@@ -216,6 +223,12 @@ char *getenv(const char *name)
 char *secure_getenv(const char *name)
 {
     return getauxval(AT_SECURE) != 0 ? NULL : getenv(name);
+}
+
+void gml_torch_env_in_use(void)
+{
+    if (atomic_load(&torch_env.asked))
+        atomic_store(&torch_env.decided, 1);
 }
 
 bool gml_torch_env_asked(void)

@@ -17,10 +17,8 @@ typedef enum gml_torch_backend {
 /* The backend that GML_ALLOCATOR and GML_INTERCEPT ask for; UNTOUCHED outside gml-run. */
 gml_torch_backend gml_torch_env_backend(void);
 
-/* Merges the user's settings ("key:value,key:[a:b,c:d]"; NULL is none) with a backend. Returns false
- * when `out` is too small. *out_dropped: a setting of the user's that means another backend went. */
-bool gml_torch_env_merge(const char *user, gml_torch_backend backend, char *out, size_t capacity,
-                         bool *out_dropped);
+/* The program begins to use CUDA: PyTorch, if it has asked, has its backend. */
+void gml_torch_env_in_use(void);
 
 /* PyTorch asked for its settings; a setting of the user's was dropped. Of this process so far. */
 bool gml_torch_env_asked(void);

@@ -68,6 +68,12 @@ def test_a_setting_of_the_scripts_is_replaced_and_said(run_torch):
     assert run.process.counters.served_calls > 1000
 
 
+@pytest.mark.parametrize("allocator", ["vms", "native", "observe"])
+def test_a_program_may_plug_in_an_allocator(allocator, run_torch):
+    said, run = run_torch("plugged", GML_ALLOCATOR=allocator)
+    assert said == {"made": 1024}, run.stderr
+
+
 def test_cuda_async_is_forwarded(run_torch):
     said, run = run_torch(GML_ALLOCATOR="cuda-async")
     assert said["backend"] == "cudaMallocAsync"

@@ -58,6 +58,14 @@ def out_of_memory() -> str:
     return f"no error with {len(kept)} blocks"
 
 
+def plug_in() -> int:
+    """An allocator of the program's own (host memory will do). Pinned memory makes PyTorch read its settings again."""
+    plugged = torch.cuda.memory.CUDAPluggableAllocator("libc.so.6", "malloc", "free")
+    torch.cuda.memory.change_current_allocator(plugged)
+    kept = torch.zeros(1000, device="cuda")
+    return len(kept) + len(torch.empty(24, pin_memory=True))
+
+
 def empty_the_cache() -> None:
     """A request that PyTorch's cache stands in the way of."""
     count = torch.cuda.mem_get_info()[0] >> 30
@@ -87,6 +95,9 @@ def drop_in_a_child() -> int:
     return os.waitstatus_to_exitcode(status)
 
 
+if variation == "plugged":
+    print(json.dumps({"made": plug_in()}), flush=True)
+    os._exit(0)
 steps()
 if variation == "graph":
     replay_a_graph()
