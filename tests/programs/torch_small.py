@@ -59,7 +59,7 @@ def out_of_memory() -> str:
 
 
 def plug_in() -> int:
-    """An allocator of the program's own (host memory will do). Pinned memory makes PyTorch read its settings again."""
+    """An allocator of the program's own (host memory will do). Pinned memory makes PyTorch read settings again."""
     plugged = torch.cuda.memory.CUDAPluggableAllocator("libc.so.6", "malloc", "free")
     torch.cuda.memory.change_current_allocator(plugged)
     kept = torch.zeros(1000, device="cuda")
