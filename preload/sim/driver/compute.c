@@ -352,7 +352,7 @@ static void note_fill(const struct sim_computation *c)
 {
     const size_t bytes = sim_type_bytes(c->operand[0].type);
     const struct sim_place place = sim_locate_locked(c->operand[0].va, bytes);
-    if (place.phys && place.bytes == bytes) sim_known_give_locked(place.phys, place.at, bytes, SIM_GIVEN_FILL);
+    if (place.phys && place.bytes == bytes) sim_known_give_locked(place.phys, place.at, bytes, SIM_GIVEN_ELEMENT);
 }
 
 void sim_compute_locked(const struct sim_computation *c)

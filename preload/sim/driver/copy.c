@@ -36,13 +36,6 @@ static bool is_device_locked(uintptr_t va)
     return range && range->kind != SIM_RANGE_MANAGED;
 }
 
-/* What was given is read as it is, though nothing is known of it any more. A place of a few bytes has soon been that
- * of many results. */
-static bool outlives(enum sim_given how, size_t bytes)
-{
-    return how == SIM_GIVEN_KEPT || (how == SIM_GIVEN_COPY && bytes > SMALL_ADVERSARIAL);
-}
-
 /* Copies one row. A read by the host of nothing but a kernel's result yields zeros, or yes for a flag. */
 static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, size_t bytes, const char *staging)
 {
@@ -58,7 +51,8 @@ static bool row_locked(struct sim_stream *stream, uintptr_t dst, uintptr_t src, 
         enum sim_known state = from.phys ? sim_known_get_locked(from.phys, from.at, n) : SIM_KNOWN;
         const size_t small = sim_config_get()->adversarial ? SMALL_ADVERSARIAL : SMALL;
         bool read = state != SIM_KNOWN && !to.phys && total <= small;
-        if (read && n == total) read = !outlives(sim_known_given_locked(from.phys, from.at, n), n);
+        if (read && total > SMALL_ADVERSARIAL && n == total)
+            read = sim_known_given_locked(from.phys, from.at, n) != SIM_GIVEN_COPY;
         if (read && bytes == total) yes = sim_values_read_locked(stream, total, state == SIM_ALL);
         if (to.phys && from.phys && !from.phys->dirty) {
             sim_phys_zero(to.phys, to.at, n); /* without making pages */

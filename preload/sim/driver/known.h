@@ -18,9 +18,8 @@ enum sim_known {
 
 enum sim_given {
     SIM_GIVEN_NOT,
-    SIM_GIVEN_FILL, /* one element, by a fill */
-    SIM_GIVEN_COPY, /* by a copy from the host */
-    SIM_GIVEN_KEPT  /* a program's own state, which nothing else writes (scaler.c) */
+    SIM_GIVEN_COPY,   /* by a copy from the host */
+    SIM_GIVEN_ELEMENT /* one element, by a fill, or by the step of a loss scaler, which alone goes by it (scaler.c) */
 };
 
 /* A piece gets a new state; SIM_UNKNOWN forgets it. */

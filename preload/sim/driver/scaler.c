@@ -2,8 +2,9 @@
 /* The loss scale of mixed precision (torch.amp.GradScaler), which programs print, store and compare.
  *
  * A scaler fills its two numbers once, and from then on only its own kernel changes them. Between two of its steps run
- * kernels that may have written anything; the scale is what it was all the same. Gradients that nobody computed count
- * as finite: the scale grows as it does in training that goes well. */
+ * kernels that may have written anything; for its next step the scale is what it was all the same. Only for that: a
+ * plain read of four bytes may be of another tensor, which lies where a scaler lay before. Gradients that nobody
+ * computed count as finite: the scale grows as it does in training that goes well. */
 #include "sim/driver/driver.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void keep(uintptr_t va, const void *value)
     const struct sim_place place = sim_locate_locked(va, 4);
     if (!place.phys || place.bytes != 4 || !sim_phys_write(place.phys, place.at, value, 4)) return;
     sim_known_set_locked(place.phys, place.at, 4, SIM_KNOWN);
-    sim_known_give_locked(place.phys, place.at, 4, SIM_GIVEN_KEPT);
+    sim_known_give_locked(place.phys, place.at, 4, SIM_GIVEN_ELEMENT);
 }
 
 void sim_scaler_step_locked(const struct sim_computation *c)

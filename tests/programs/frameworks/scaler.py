@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales of a GradScaler over steps, one of which finds an infinite gradient: on the CPU, then on the GPU."""
+"""Scales of a GradScaler over steps, one of which finds an infinite gradient: on the CPU, then on the GPU; and the sum
+of numbers that nobody computes, which lie where scales lay before."""
 
 import torch
 
@@ -26,12 +27,15 @@ def scales(device: str) -> list:
     plain = train(torch.amp.GradScaler(device), device, 3)
     growing = torch.amp.GradScaler(device, init_scale=1024.0, growth_interval=2)
     grown = train(growing, device, 7, overflows=4)
+    saved = growing.state_dict()
     resumed = torch.amp.GradScaler(device)
-    resumed.load_state_dict(growing.state_dict())
+    resumed.load_state_dict(saved)
     after = train(resumed, device, 3)
     resumed.update(512.0)
-    return [plain, grown, growing.state_dict(), after, train(resumed, device, 1)]
+    return [plain, grown, saved, after, train(resumed, device, 1)]
 
 
 for device in ("cpu", "cuda"):
     print(*scales(device))
+scattered = [torch.rand((), device="cuda") for _ in range(256)]
+print(sum(value.item() for value in scattered))
