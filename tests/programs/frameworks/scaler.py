@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales of a GradScaler over steps, one of which finds an infinite gradient: on the CPU, then on the GPU; and the sum
-of numbers that nobody computes, which lie where scales lay before."""
+"""Scales of a GradScaler over steps, one of which finds an infinite gradient: on the CPU, then on the GPU; and the
+sum of numbers that nobody computes, which lie where scales lay before."""
 
 import torch
 
