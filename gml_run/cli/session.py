@@ -76,7 +76,7 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     inherited = Inherited.found()
     witness: Witness | None = None
     try:
-        inbox, witness = _helpers()
+        inbox, witness = _helpers(inherited)
         launch = Launch(program, command, environ, options, sinks, inbox, witness, notices)
         ending, watch = run_with_dock(launch, watched) or run_plain(launch, watched)
     except NoChildError as error:
@@ -89,9 +89,9 @@ def run_session(options: RunOptions, command: Sequence[str]) -> NoReturn:
     _finish(record, watch, directory.path, ending, duration_s)
 
 
-def _helpers() -> tuple[SignalInbox, Witness]:
+def _helpers(inherited: Inherited) -> tuple[SignalInbox, Witness]:
     try:
-        return SignalInbox(), Witness()
+        return SignalInbox(inherited), Witness()
     except OSError as error:
         raise NoChildError(error.strerror) from None
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from gml_run.config import RunOptions
+from gml_run.launch.process import given_entries
 from gml_run.native import Native
 
 _SANITIZER = re.compile(rb"lib(?:clang_rt\.)?(?:hw)?asan[-\w]*\.so(?:\.\d+)*")
@@ -22,12 +23,8 @@ def user_environment() -> dict[str, str]:
     """
     environ = dict(os.environ)
     if "LC_CTYPE" in environ:
-        try:
-            with open("/proc/self/environ", "rb") as file:
-                given = file.read().split(b"\0")
-        except OSError:
-            return environ
-        if not any(entry.startswith(b"LC_CTYPE=") for entry in given):
+        given = given_entries()
+        if given is not None and not any(entry.startswith(b"LC_CTYPE=") for entry in given):
             del environ["LC_CTYPE"]
     return environ
 

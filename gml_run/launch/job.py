@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from gml_run.launch.command import exec_refusal
+from gml_run.launch.descriptors import close_all_but
 from gml_run.launch.process import become, die_with_parent, name_process
 from gml_run.launch.signals import Inherited
 from gml_run.launch.terminal import set_size
@@ -106,7 +107,8 @@ def _monitor(
                 os.dup2(slave, descriptor)
 
         become(program, command, environ, inherited, leader, report, take_terminal)
-    _close_all_but(tell)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    close_all_but(tell)
     name_process("gml-run-monitor")
     os.write(tell, b"P%d\n" % child)
     everything = signal.valid_signals()  # all that can be blocked is
@@ -148,12 +150,6 @@ def _spare_the_rest() -> None:
         os.close(terminal)
     except OSError:
         pass  # the terminal is gone, and they know
-
-
-def _close_all_but(kept: int) -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    os.closerange(0, kept)
-    os.closerange(kept + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
 
 
 def _read_line(descriptor: int) -> bytes:

@@ -11,6 +11,7 @@ import select
 import signal
 import termios
 
+from gml_run.launch.descriptors import close_all_but
 from gml_run.launch.process import name_process
 
 
@@ -33,10 +34,7 @@ def keep_open(master: int, terminal: int) -> bool:
 
 def _keep(master: int, terminal: int) -> None:
     os.setsid()
-    first, second = sorted((master, terminal))
-    most = min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
-    for low, high in ((0, first), (first + 1, second), (second + 1, most)):
-        os.closerange(low, high)
+    close_all_but(master, terminal)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     name_process("gml-run-keeper")
     os.set_blocking(master, True)

@@ -142,7 +142,7 @@ def replace_self(program: str, command: Sequence[str], environ: Mapping[str, str
 
 def _execute(program: str, command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
     """Raises OSError when the kernel refuses."""
-    entries = environment_entries(environ, _given_entries())
+    entries = environment_entries(environ, given_entries() or [])
     code = _execve(program, command, entries)
     if code == errno.ENOEXEC:
         # A script without a first line: what a shell and execvp do.
@@ -180,13 +180,13 @@ def environment_entries(environ: Mapping[str, str], given: Sequence[bytes]) -> l
     return entries + new
 
 
-def _given_entries() -> list[bytes]:
-    """The environment that we were started with; none where /proc does not tell it."""
+def given_entries() -> list[bytes] | None:
+    """The environment that we were started with; None where /proc does not tell it."""
     try:
         with open("/proc/self/environ", "rb") as file:
             return file.read().split(b"\0")[:-1]
     except OSError:
-        return []
+        return None
 
 
 def end_like(ending: Ending) -> NoReturn:

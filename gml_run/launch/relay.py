@@ -14,7 +14,7 @@ from gml_run.launch.asking import waits_for_keys
 from gml_run.launch.job import Job
 from gml_run.launch.keeper import keep_open
 from gml_run.launch.process import Ending, ending_of
-from gml_run.launch.signals import STOPS, Arrival, SignalInbox
+from gml_run.launch.signals import STOPS, Arrival, SignalInbox, send, tell_parent
 from gml_run.launch.supervisor import NEVER, Tick, foreground_job
 from gml_run.launch.terminal import Terminal, set_size, unread
 from gml_run.launch.witness import Witness
@@ -211,7 +211,7 @@ class Relay:
             if line.startswith(b"S"):
                 self._stop_with(int(line[1:]))
             elif line.startswith(b"K"):
-                self._tell_parent(int(line[1:]))
+                tell_parent(int(line[1:]))
             else:
                 self._ending = ending_of(int(line[1:]))
 
@@ -225,12 +225,12 @@ class Relay:
             self._come_forward()
         elif arrival.sent and arrival.sender == self._job.child:
             if not self._witness.saw(number):
-                self._tell_parent(number)
+                tell_parent(number)
         elif arrival.sent and not self._witness.saw(number):
-            self._kill(self._job.child, number)
+            send(self._job.child, number)
         else:
             # Meant for everyone on our terminal: the child's is another, so its job gets it from us.
-            self._kill(-self._foreground_group(), number)
+            send(-self._foreground_group(), number)
 
     def _foreground_group(self) -> int:
         try:
@@ -238,23 +238,13 @@ class Relay:
         except OSError:
             return self._job.child
 
-    def _tell_parent(self, number: int) -> None:
-        if os.getppid() > 1:
-            self._kill(os.getppid(), number)
-
-    def _kill(self, target: int, number: int) -> None:
-        try:
-            os.kill(target, number)
-        except (ProcessLookupError, PermissionError):
-            pass  # it ended just now, or it changed its user
-
     def _stop_with(self, number: int) -> None:
         """The child stopped: so do we, that the shell takes over, with the terminal as it left it."""
         if number not in STOPS and number != signal.SIGSTOP:
             return
         if not foreground_job():
             if number in STOPS:
-                self._kill(-self._job.child, signal.SIGCONT)  # without a shell nobody else would
+                send(-self._job.child, signal.SIGCONT)  # without a shell nobody else would
             return
         while self._pass_output():
             pass
@@ -263,7 +253,7 @@ class Relay:
         self._terminal.give_back()
         os.kill(os.getpid(), signal.SIGSTOP)
         self._come_forward()
-        self._kill(-self._job.child, signal.SIGCONT)
+        send(-self._job.child, signal.SIGCONT)
 
     def _come_forward(self) -> None:
         """Takes the terminal again when our job has it; in the background we only pass output on."""

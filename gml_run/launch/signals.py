@@ -66,6 +66,20 @@ class Inherited:
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
 
+def send(target: int, number: int) -> None:
+    """Sends a process, or a group by its negative number, a signal, if there still is one that takes it from us."""
+    try:
+        os.kill(target, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it ended just now; or it changed its user, as sudo does: it would not have got this without us either
+
+
+def tell_parent(number: int) -> None:
+    """The program notifies its parent; without us that is who started us."""
+    if os.getppid() > 1:
+        send(os.getppid(), number)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One signal: `sent` is true when a process sent it, false when the kernel or the terminal did."""
@@ -78,15 +92,15 @@ class Arrival:
 class SignalInbox:
     """Blocks the signals that matter and offers them on a descriptor. One per process, main thread."""
 
-    def __init__(self) -> None:
-        self.inherited = Inherited.found()
-        for which, _, _ in self.inherited.timers:
+    def __init__(self, inherited: Inherited) -> None:
+        self.inherited = inherited
+        for which, _, _ in inherited.timers:
             signal.setitimer(which, 0)
         # Those that we were started with ignored, as under `nohup` or by a shell's `&`, are among them: the
         # kernel keeps a blocked signal all the same, and the program may have set a handler of its own.
         wanted = {int(number) for number in signal.valid_signals()} - _NOT_OURS
         # Inherited so, it would make the kernel discard the child's status.
-        if self.inherited.child_ignored:
+        if inherited.child_ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.wanted = wanted

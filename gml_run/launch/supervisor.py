@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from gml_run.launch.process import Ending, ending_of
-from gml_run.launch.signals import STOPS, Arrival, SignalInbox
+from gml_run.launch.signals import STOPS, Arrival, SignalInbox, send, tell_parent
 from gml_run.launch.witness import Witness
 
 Tick = Callable[[float], float]  # takes the seconds since the start, returns seconds until the next call
@@ -48,10 +48,10 @@ class Supervisor:
         if arrival.number == signal.SIGCHLD:
             self._reap()
         elif arrival.sent and arrival.sender == self._child:
-            # The child notifies its parent; without us that is who started us. Unless it meant its whole group
-            # (`kill 0`), which we are of and our parent need not be.
-            if not self._witness.saw(arrival.number) and os.getppid() > 1:
-                _kill(os.getppid(), arrival.number)
+            # It is meant for our parent, unless it was sent to the whole group (`kill 0`), which we are of and our
+            # parent need not be.
+            if not self._witness.saw(arrival.number):
+                tell_parent(arrival.number)
         elif (arrival.sent or arrival.number == signal.SIGHUP) and not self._witness.saw(arrival.number):
             # Sent to us alone: the child is who was meant. What the terminal or a sender to the whole
             # group raised has reached the child already. A terminal that goes away tells only the
@@ -60,7 +60,7 @@ class Supervisor:
 
     def _send(self, number: int) -> None:
         if self._ending is None:
-            _kill(self._child, number)
+            send(self._child, number)
 
     def _reap(self) -> None:
         while self._ending is None:
@@ -80,13 +80,6 @@ class Supervisor:
             return
         os.kill(os.getpid(), signal.SIGSTOP)
         # Here the shell continued the job; it continues the group, the child included.
-
-
-def _kill(process: int, number: int) -> None:
-    try:
-        os.kill(process, number)
-    except PermissionError:
-        pass  # it changed its user, as sudo does: without us nobody could have sent it this either
 
 
 def foreground_job() -> bool:

@@ -20,6 +20,7 @@ import termios
 import time
 from typing import Any
 
+from gml_run.launch.descriptors import close_all_but
 from gml_run.launch.process import name_process
 
 # A group is signalled newest member first, so the witness has a signal before we do. Batch systems
@@ -91,11 +92,7 @@ class Witness:
 
 
 def _witness(asked: int, answered: int) -> None:
-    # Hold nothing open: whoever reads the program's output waits for its last writer.
-    keep = sorted((asked, answered))
-    os.closerange(0, keep[0])
-    os.closerange(keep[0] + 1, keep[1])
-    os.closerange(keep[1] + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
+    close_all_but(asked, answered)
     name_process("gml-run-witness")
     terminal: tuple[str, list[Any]] | None = None
     while question := os.read(asked, 1):
